@@ -87,7 +87,7 @@ def drawn_gates(
     flips: float = FLIPS,
     seed: int = 0,
 ) -> Outcomes:
-    """Gates on outcomes drawn from a trinomial for each line; lines of an item hang together."""
+    """Gates on trinomial outcomes for each criterion; the criteria of an item are correlated."""
     rng = np.random.Generator(np.random.PCG64(seed))
     verdicts: Counter[str] = Counter()
     asked = 0
@@ -101,7 +101,7 @@ def drawn_gates(
                 Criterion(name=str(n), kind="drop", margin=margin, values=values[:count, n])
                 for n in range(len(drops))
             ]
-            # One line by itself is decided by its counts, so that each need be looked at once.
+            # A single criterion is decided by its counts, so that each need be looked at once.
             counts = lines[0].counts() or (0, 0, 0)
             key = (look, counts[0], counts[1])
             if len(drops) == 1:
@@ -120,7 +120,7 @@ def drawn_gates(
 def _drawn(
     rng: np.random.Generator, items: int, drops: tuple[float, ...], flips: float
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Items x lines of -1, 0, 1; half of the variance of what decides is the item's own."""
+    """Items x criteria of -1, 0, 1; half of the variance of what decides is the item's own."""
     own, shared = rng.normal(size=(items, len(drops))), rng.normal(size=(items, 1))
     u = 0.5 * (1.0 + _erf((own + shared) / 2.0))
     falls = (np.maximum(flips, np.array(drops)) + np.array(drops)) / 2.0
@@ -132,7 +132,7 @@ _erf = np.vectorize(math.erf)
 
 
 def rule_rows(gates: int = 4_000) -> Iterator[Outcomes]:
-    """Nothing changed, at the margin, at twice the margin; one line and four; looks."""
+    """Nothing changed, at the margin, at twice the margin; one criterion and four; looks."""
     for lines, margin, kind, count in (
         (1, 0.05, 1, gates),
         (1, 0.05, 4, gates),
@@ -144,12 +144,12 @@ def rule_rows(gates: int = 4_000) -> Iterator[Outcomes]:
         other = (0.0,) * (lines - 1)
         for words, drop in (
             ("nothing changed", 0.0),
-            ("one line at the margin", margin),
-            ("one line at twice the margin", 2.0 * margin),
+            ("one criterion at the margin", margin),
+            ("one criterion at twice the margin", 2.0 * margin),
         ):
             yield drawn_gates(
                 count,
-                what=f"{lines} line(s), margin {100 * margin:g}, looks {kind}: {words}",
+                what=f"criteria: {lines}, margin {100 * margin:g}, looks {kind}: {words}",
                 items=items,
                 drops=(drop, *other),
                 margin=margin,

@@ -3,16 +3,17 @@
     python bench/showcase.py [--store FILE] [--to FOLDER] [--limit N]
 
 Three models (SmolLM2 135M, Qwen2.5-Coder 0.5B and 1.5B) answer 400 questions with four options by
-likelihood and 150 of them by reply, each as asked and under the twelve default perturbations:
-eight processor hours on fast cores and 13 on slow ones, less the share of the answers that
-docs/showcase/answers.db.xz holds. Writes there
-the questions, two pages, the picture, the numbers and the answers; those also when interrupted or
-terminated, without a look at them. `bench/real_models.py` brings the two Qwen files.
+likelihood and 150 of them by reply. Each is sent clean, once more unchanged, and under the eleven
+default perturbations. That takes eight processor hours on fast cores and 13 on slow ones, less the
+share of the answers that docs/showcase/answers.db.xz holds. Writes there the questions, and after
+each way of answering its page, the picture and the numbers; the answers also when interrupted or
+terminated. `bench/real_models.py` brings the two Qwen files.
 
-Fixed before the first answer: the question is decided by the average drop over the twelve
-perturbations, by likelihood, of the 0.5B less that of the 1.5B model, which are of one family. The
-answer is yes where the 95 % interval of the difference is above zero, no where it is below, and
-else not decided. SmolLM2, of another family, and the replies are told beside it and decide nothing.
+Fixed before the first answer: the question is decided by the average drop over the perturbations,
+by likelihood, of the 1.5B less that of the 0.5B model, which are of one family. The
+answer is yes where the 95 % interval of the difference is below zero, no where it is above, and
+else not decided. SmolLM2, of another family, the replies, and the share of answers that flip
+between right and wrong are told beside it and decide nothing.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,9 @@ SMALL, LARGE = "Qwen 0.5B", "Qwen 1.5B"
 QUESTIONS = 400
 DECIDES = "by likelihood"
 WAYS = ((DECIDES, "choice_likelihood", QUESTIONS), ("by reply", "choice_letter", 150))
+PAIRS = ((SMALL, LARGE), ("SmolLM2 135M", LARGE))
+DROP = "Average drop, points"
+BESIDE = (("Baseline, %", "correct with the clean prompt"), ("Flip rate, %", "flips"))
 ARCHIVE = "answers.db.xz"
 TEMPLATE = {
     "instruction": "Choose the right answer to this question.",
@@ -101,31 +106,29 @@ def settings(data: Path, scorer: str, limit: int) -> dict[str, Any]:
     }
 
 
-def losses(result: Result) -> dict[str, Estimate]:
-    """The average drop of each model, by the name of its row."""
+def column_of(result: Result, name: str) -> dict[str, Estimate]:
+    """A number of each model, by the name of its row."""
     grid, names = _grid(result, "overview"), {_model(name): row for row, name in MODELS.items()}
-    drop, model = _column(grid, "Average drop, points"), _column(grid, "Model")
-    return {names[_model(str(row[model]))]: _estimate(row[drop]) for row in grid.rows}
+    number, model = _column(grid, name), _column(grid, "Model")
+    return {names[_model(str(row[model]))]: _estimate(row[number]) for row in grid.rows}
 
 
-def difference(result: Result, small: str, large: str) -> Estimate:
-    """The points that the smaller model loses more than the larger one."""
-    grid = _grid(result, "models-compared")
-    drop, pair = (
-        _column(grid, "Average drop, points"),
-        (_model(MODELS[small]), _model(MODELS[large])),
-    )
+def difference(result: Result, small: str, large: str, name: str = DROP) -> Estimate:
+    """A number of the larger model less that of the smaller one, turned from the report's table."""
+    grid, pair = _grid(result, "models-compared"), (_model(MODELS[small]), _model(MODELS[large]))
     (row,) = [row for row in grid.rows if (_model(str(row[1])), _model(str(row[2]))) == pair]
-    return _estimate(row[drop])
+    found = _estimate(row[_column(grid, name)])
+    value, low, high = (None if x is None else -x for x in (found.value, found.high, found.low))
+    return replace(found, value=value, low=low, high=high)
 
 
 def answered(found: Estimate) -> str:
     """The answer to the question by the rule that was fixed before."""
     if found.low is None or found.high is None:
         return "not decided: the difference has no interval"
-    if found.low > 0.0:
-        return "yes: the larger model falters less"
-    return "no: the larger model falters more" if found.high < 0.0 else "not decided"
+    if found.high < 0.0:
+        return "yes: the larger model loses fewer points"
+    return "no: the larger model loses more points" if found.low > 0.0 else "not decided"
 
 
 def _model(name: str) -> str:
@@ -204,28 +207,43 @@ def asked(options: argparse.Namespace) -> str:
         result = falter.run(settings(data, scorer, min(most, options.limit)), store=options.store)
         result.report(options.to / f"{way.replace(' ', '-')}.html")
         print(result.summary("overview", "models-compared", width=120))
-        named = {f"{model}, {way}": drop for model, drop in losses(result).items()}
-        named |= {
-            f"{small} less {large}, {way}": difference(result, small, large)
-            for small, large in ((SMALL, LARGE), ("SmolLM2 135M", LARGE))
-        }
-        drawn += [ForestRow(label=label, kind="member", estimate=e) for label, e in named.items()]
+        named = {f"{model}, {way}": drop for model, drop in column_of(result, DROP).items()}
+        named |= {f"{b} less {a}, {way}": difference(result, a, b) for a, b in PAIRS}
+        # The picture has room for short names; by likelihood is what the page is about.
+        drawn += [
+            ForestRow(
+                label=label.replace(f", {DECIDES}", "").replace(f"{LARGE} less", "1.5B −"),
+                kind="member",
+                estimate=estimate,
+            )
+            for label, estimate in named.items()
+        ]
         facts["numbers"] |= {label: shown(e, "points").text for label, e in named.items()}
+        for column, words in BESIDE:
+            for model, share in column_of(result, column).items():
+                facts["numbers"][f"{model}, {way}: {words}"] = shown(share, "percent").text
+        flips = difference(result, SMALL, LARGE, "Flip rate, points")
+        facts["numbers"][f"{LARGE} less {SMALL}, {way}: flips"] = shown(flips, "points").text
         facts[f"run {way}"] = result.study.id
         if way == DECIDES:
-            facts["answer"] = answered(named[f"{SMALL} less {LARGE}, {way}"])
+            facts["answer"] = answered(named[f"{LARGE} less {SMALL}, {way}"])
+        write_numbers(options.to, drawn, facts)
+    return str(facts["answer"])
+
+
+def write_numbers(folder: Path, drawn: Sequence[ForestRow], facts: dict[str, Any]) -> None:
+    """Write the picture and the numbers of the ways of answering that are finished."""
     figure = Forest(
         name="larger",
-        title="Points lost on average under twelve changes of the prompt, and differences",
-        measured="Points lost",
+        title="Points lost on average under eleven perturbations, and differences of two models",
+        measured="Average drop",
         of="model",
         rows=tuple(drawn),
         unit="points",
     )
-    (options.to / "larger.svg").write_text(f"{picture(figure)}\n", "utf-8")
+    (folder / "larger.svg").write_text(f"{picture(figure)}\n", "utf-8")
     text = json.dumps(facts, indent=2, ensure_ascii=False)
-    (options.to / "larger.json").write_text(f"{text}\n", "utf-8")
-    return str(facts["answer"])
+    (folder / "larger.json").write_text(f"{text}\n", "utf-8")
 
 
 if __name__ == "__main__":

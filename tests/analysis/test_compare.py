@@ -262,7 +262,7 @@ def test_other_scorers_are_refused(run: Callable[..., falter.Result]) -> None:
     """Their scores do not mean the same."""
     one, other = run(), run(scorer="includes")
     message, hint = refused(one, other)
-    assert message.startswith("These sides were scored in different ways: ")
+    assert message.startswith("These results were scored in different ways: ")
     assert "by exact" in message
     assert "by includes" in message
     assert hint is not None
@@ -275,7 +275,7 @@ def test_other_labels_are_refused(run: Callable[..., falter.Result]) -> None:
     one = run(scorer="label")
     other = run(scorer="label", labels=[*QUEUES, "unsure"])
     message, _ = refused(one, other)
-    assert message.startswith("The scorer label read other labels on each side: ")
+    assert message.startswith("The scorer label used different labels: ")
 
 
 def test_other_data_are_refused(run: Callable[..., falter.Result], folder: Path) -> None:
@@ -283,15 +283,15 @@ def test_other_data_are_refused(run: Callable[..., falter.Result], folder: Path)
     named = folder / "letters.jsonl"
     named.write_text((folder / "tickets.jsonl").read_text())
     message, _ = refused(run(), run(data={"path": str(named)}))
-    assert message.startswith("These sides are not about the same data: ")
+    assert message.startswith("These results have no task in common: ")
     (folder / "strange").mkdir(exist_ok=True)
     strange = folder / "strange" / "tickets.jsonl"
     rows = [row | {"id": f"other {row['id']}"} for row in TICKETS]
     strange.write_text("".join(json.dumps(row) + "\n" for row in rows))
     message, _ = refused(run(), run(data={"path": str(strange)}))
-    assert message == "These sides have no item of tickets in common"
+    assert message == "These results have no item of tickets in common"
     message, _ = refused(run(), run(recipes=["typos"]))
-    assert message.startswith("These sides have no recipe in common: ")
+    assert message.startswith("These results have no recipe in common: ")
 
 
 def test_other_draws_are_said_first(run: Callable[..., falter.Result]) -> None:
@@ -303,11 +303,13 @@ def test_other_draws_are_said_first(run: Callable[..., falter.Result]) -> None:
 def test_nothing_to_compare_is_refused(run: Callable[..., falter.Result], folder: Path) -> None:
     one = run()
     message, hint = refused(one)
-    assert message.endswith("asked function:test_compare:router on tickets in one way")
-    assert hint == "name a second one, or one with several models or prompts"
+    assert message.endswith(
+        "has a single model and prompt, function:test_compare:router, on tickets"
+    )
+    assert hint == "name a second run, or a run with several models or prompts"
     assert refused(one, one)[0].endswith("is named twice")
     assert refused()[0] == "No run is named"
-    assert refused("=", store=folder / "s.db")[0] == "'=' names no run and no file"
+    assert refused("=", store=folder / "s.db")[0] == "'=' is neither a stored run nor a file"
     assert refused(one, margin=0.0)[0].startswith("The margin 0 is not a difference")
     twice = [f"a={result.run.id[7:15]}" for result in (one, run(seed=1))]
     assert refused(*twice, store=folder / "s.db")[0] == "Two runs are called 'a'"
@@ -334,47 +336,44 @@ def test_mistakes_on_the_command_line(run: Callable[..., falter.Result], folder:
     recipe = of("one", TICKETS, recipes=["typos"])
     style = of("one", TICKETS, recipes=["casing:style=upper"])
     known = ", ".join(sorted((one, seeded, keys, texts, task, recipe, style)))
-    other_recipe = "run one of them with the other's recipes; a recipe with other parameters is "
-    other_recipe += "another recipe"
+    other_recipe = "run one of them with the other's recipes, with the same parameters"
     table: dict[tuple[str, ...], tuple[str, str]] = {
         (one, "ffff"): ("Unknown run 'ffff'", f"known: {known}"),
         (one, one): (
-            f"The run {one} is named twice", "its models are compared when it is named once",
+            f"The run {one} is named twice", "name it once to compare its models",
         ),
         (f"a={one}", f"a={seeded}"): ("Two runs are called 'a'", "give each its own name"),
         (one, keys): (
-            "These sides have no item of tickets in common",
-            "items are paired by their key: name a column of keys with --key when you run, and use "
-            "the same data",
+            "These results have no item of tickets in common",
+            "run both on the same data; items are paired by their key, which --key names",
         ),
         (one, texts): (
-            "These sides have other data under the same keys of tickets: billing-0 is not the same "
-            "item on each",
-            "compare runs on the same data; a key has to stay with its text",
+            "The same keys of tickets stand for different items, as billing-0 does",
+            "compare runs on the same data; a key must always name the same item",
         ),
         (one, task): (
-            f"These sides are not about the same data: the run {one} has tickets; the run "
+            f"These results have no task in common: the run {one} has tickets; the run "
             f"{task} has letters",
             "compare results of the same task, or of a data file of the same name",
         ),
         (one, recipe): (
-            f"These sides have no recipe in common: {one[:6]}: casing; {recipe[:6]}: typos",
+            f"These results have no recipe in common: {one[:6]}: casing; {recipe[:6]}: typos",
             other_recipe,
         ),
         (one, style): (
-            f"These sides have no recipe in common: {one[:6]}: casing; {style[:6]}: "
+            f"These results have no recipe in common: {one[:6]}: casing; {style[:6]}: "
             "casing(style=upper)",
             other_recipe,
         ),
         (one, f"{seeded}@gone.db"): (
-            "The store gone.db does not exist", "start a run, or name another",
+            "The store gone.db does not exist", "start a run, or name another store with --store",
         ),
         ("=",): (
-            "'=' names no run and no file",
+            "'=' is neither a stored run nor a file",
             "write RUN, RUN@STORE, FILE or NAME=RUN, as in short=3f1c",
         ),
         (one, seeded, "--margin", "2"): (
-            "The margin 2 is not a difference of scores between 0 and 1", "2 points are 0.02",
+            "The margin 2 is not a difference of scores between 0 and 1", "write 2 points as 0.02",
         ),
     }  # fmt: skip
     for arguments, (message, hint) in table.items():

@@ -156,7 +156,7 @@ def test_outcomes_are_stored_counted_and_not_asked_again(tmp_path: Path) -> None
 
 def test_a_server_that_always_stops_at_the_limit_ends_the_run(tmp_path: Path) -> None:
     """After 25 answers, with what to do; nothing is reported."""
-    with pytest.raises(RunStopped, match=r"2\d answers all reached the limit of 64") as caught:
+    with pytest.raises(RunStopped, match=r"2\d responses were all truncated at 64") as caught:
         run_at(
             lambda _: said(None, "length", reasoning="Hm"), tmp_path, sampling={"max_tokens": 64}
         )

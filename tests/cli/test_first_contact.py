@@ -73,11 +73,11 @@ def test_how_many_were_dropped_is_said(
     written(tmp_path / "p.txt", "{q}")
     command = "plan --data d.jsonl --template p.txt --target t -m simulated -r typos"
     assert invoke(command.split()) == 2
-    assert "--drop-duplicates keeps the first" in capsys.readouterr().err
+    assert "--drop-duplicates to keep the first" in capsys.readouterr().err
     assert invoke([*command.split(), "--drop-duplicates"]) == 0
     shown = capsys.readouterr()
     assert "2 items × 2 conditions" in shown.out
-    assert "1 of 3 rows of d were there before and are dropped" in shown.err
+    assert "1 of 3 rows of d repeat an earlier row and are dropped" in shown.err
 
 
 @pytest.mark.parametrize("arguments", [[], ["store"], ["rewrites"]])
@@ -133,10 +133,10 @@ def test_an_interrupted_run_counts_its_whole_plan(
     command = "run --task basics -m function:stopping_app:answer -r typos -r casing -r persona"
     assert invoke([*command.split(), "--concurrency", "1", "--store", "s.db"]) == 1
     said = capsys.readouterr().err
-    assert "of 1,056 cells are answered" in said
+    assert "of 1,056 responses are stored" in said
     assert "The run was interrupted: 2" in said
     assert invoke(["report", "--store", "s.db"]) != 0
-    assert "of 1,056 planned cells so far" in capsys.readouterr().err
+    assert "of 1,056 responses are stored" in capsys.readouterr().err
 
 
 def test_the_demo_shows_nothing_that_cannot_be_shown() -> None:
@@ -160,6 +160,6 @@ def test_the_demo_without_its_extra_names_the_command_and_another_model(
     assert invoke(["demo", "--limit", "4", "--store", "s.db"]) == 2
     hint = capsys.readouterr().err.partition("hint: ")[2]
     assert hint.startswith("pip install 'falter[local]'\n")
-    offered = hint.partition("simulated: falter ")[2].split()
+    offered = hint.partition("simulated model: falter ")[2].split()
     assert invoke([*offered, "--store", "s.db", "-r", "typos"]) == 0
     assert (tmp_path / "falter-demo.html").is_file()

@@ -165,8 +165,8 @@ def test_bad_issues_are_named_together(tmp_path: Path) -> None:
     with pytest.raises(TaskError) as caught:
         read_issues(str(path), read_domain("hr"))
     for fault in (
-        "is there already",
-        "is no file name",
+        "appears twice",
+        "is not a valid file name",
         "no area 'moon'",
         "lacks area",
         "not JSON",

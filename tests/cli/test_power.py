@@ -226,9 +226,9 @@ def test_a_plan_that_varies_in_nothing_is_undefined(capsys: Capture) -> None:
     ("arguments", "message"),
     [
         ([], "No goal is named"),
-        (["--drop", "2", "--true-drop", "40"], "give that share with --discordance"),
+        (["--drop", "2", "--true-drop", "40"], "set a larger share with --discordance"),
         (["--drop", "5", "--power", "0.8", "--discordance", "0.02"], "at least the drop, 0.05"),
-        (["--drop", "40", "--power", "0.8"], "A drop of 40 points is more than the share"),
+        (["--drop", "40", "--power", "0.8"], "A drop of 40 points is larger than the share"),
         (["--drop", "2", "--icc", "0.1"], "--icc needs --cluster-size"),
         (["--drop", "2", "--cluster-size", "4", "--icc", "2"], "--cluster-size, --icc is"),
         (["--brittleness", "2"], "--brittleness needs --expected-brittleness"),
@@ -237,7 +237,7 @@ def test_a_plan_that_varies_in_nothing_is_undefined(capsys: Capture) -> None:
         (["--drop", "2", "--discordance", "10"], "discordance is 10"),
         (["--drop", "2", "--discordance", "0.1", "--items", "1"], "available is 1"),
         (["--drop", "2", "--discordance", "0.1", "--conditions", "1"], "conditions is 1"),
-        (["--drop", "2", "--from", "gone"], "neither a file nor a run"),
+        (["--drop", "2", "--from", "gone"], "is not a file, and there is no store"),
     ],
 )
 def test_mistakes_are_named_and_exit_with_2(

@@ -143,7 +143,7 @@ def test_the_command_prints_a_small_table(capsys: Capture) -> None:
     assert all(len(line) <= 80 for line in lines)
     assert lines[1].split()[:2] == ["as", "planned"]
     assert "±3.11" in lines[1]
-    assert "Not known, and so a part of the others: draw" in out
+    assert "Not estimated, and therefore included in the others: draw" in out
 
 
 def test_the_command_has_objects_and_takes_results(capsys: Capture) -> None:

@@ -68,7 +68,7 @@ def test_answers_that_stand_in_their_items(tmp_path: Path) -> None:
     task = ["--data", str(data), "--template", str(template), "--target", "answer"]
     recipes = ["-r", "typos", "-r", "replace_spaces", "--store", str(tmp_path / "s.db")]
     plan = CliRunner().invoke(cli, ["plan", *task, "--model", "simulated", *recipes])
-    assert "2 of the 3 items of d that were looked at" in plan.output
+    assert "2 of the 3 items of d that were checked" in plan.output
     assert "but replace_spaces (1 of 2) would change it" in plan.output
     done = CliRunner().invoke(cli, ["recommend", *task])
     assert done.exit_code == 0 and "add to 'falter run': -r " in done.output

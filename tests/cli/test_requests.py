@@ -81,12 +81,12 @@ def test_out_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: 
     assert len(rows) == CELLS
     results = [ANSWERED[form](row) for row in rows]
     assert taken_in(store, results[:9:-1]) == 0
-    assert f"has {8} of {CELLS} answers" in capsys.readouterr().err
+    assert f"has {8} of {CELLS} responses" in capsys.readouterr().err
     again = export(store, tmp_path / "rest.jsonl", OF[form])  # the usual form is the same
     assert again == rows[:10]
     assert taken_in(store, results) == 0
     said = capsys.readouterr().err
-    assert "10 answers stored\nnote: 8 answers were stored already" in said
+    assert "10 responses stored\nnote: 8 responses were already stored" in said
     name = {"openai": "custom_id", "anthropic": "custom_id"}.get(form, "key")
     assert texts(store) == {
         row[name]: letter(
@@ -109,10 +109,10 @@ def test_many_files_and_none_written_over(
     assert out.split()[0].endswith("part-001.jsonl")
     assert "falter requests import " in err
     assert invoke(["requests", "export", *line(store), "-o", output]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     two = [*line(store, "openai:m", "-m", "openai:n"), "-o", str(tmp_path / "one.jsonl")]
     assert invoke(["requests", "export", *two]) == 2
-    assert "several models do not fit" in capsys.readouterr().err
+    assert "several models cannot be written" in capsys.readouterr().err
 
 
 def test_a_form_is_for_those_who_are_asked_so(
@@ -121,7 +121,7 @@ def test_a_form_is_for_those_who_are_asked_so(
     common = [*line(tmp_path / "a.db", "simulated"), "-o", str(tmp_path / "x.jsonl")]
     assert invoke(["requests", "export", *common, "--format", "openai"]) == 2
     said = capsys.readouterr().err
-    assert "simulated is not asked in the form 'openai'" in said
+    assert "simulated does not use the format 'openai'" in said
     assert "--format jsonl" in said
 
 
@@ -156,11 +156,11 @@ def test_what_is_wrong_is_refused_or_counted(
     results[5]["response"]["body"]["model"] = "m-mini\x1b[2J"
     assert taken_in(store, results) == 2
     said = capsys.readouterr().err
-    assert "line 6: answered by 'm-mini[2J', and run" in said
+    assert "line 6: the response is of 'm-mini[2J', but run" in said
     assert "\x1b" not in said
     assert texts(store) == {}
     assert taken_in(store, results[5:6], "--any-model") == 0
-    assert "1 answers are by a model that calls itself 'm-mini[2J'" in capsys.readouterr().err
+    assert "1 responses name their model as 'm-mini[2J'" in capsys.readouterr().err
     # Of another run.
     assert taken_in(store, [results[0] | {"custom_id": KEY}]) == 2
     assert "None of the 1 lines belongs to run" in capsys.readouterr().err
@@ -181,14 +181,14 @@ def test_what_is_wrong_is_refused_or_counted(
     ]
     assert taken_in(store, lines) == 0
     assert capsys.readouterr().err.splitlines() == [
-        "3 answers stored",
-        "note: 1 requests failed, and are still missing",
-        "note: 1 lines have no answer, and are still missing",
-        "note: 2 lines answer a request that an earlier line answers, which counts",
-        "note: 1 of these say something else than that earlier line",
+        "3 responses stored",
+        "note: 1 requests failed and are still missing",
+        "note: 1 lines have no response; their requests are still missing",
+        "note: 2 lines repeat the request of an earlier line, whose response is kept",
+        "note: 1 of these differ from that earlier line",
         "note: 1 lines belong to no request of this run",
-        "note: 1 lines are no results in any form that falter reads",
-        f"run {run_of(store)} has 4 of {CELLS} answers",
+        "note: 1 lines have no result in a format that falter reads",
+        f"run {run_of(store)} has 4 of {CELLS} responses",
     ]
     assert texts(store)[rows[0]["custom_id"]] == letter(prompt_of(rows[0]["body"]))
     assert len(texts(store)) == 4

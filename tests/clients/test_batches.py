@@ -116,7 +116,9 @@ def test_a_batch_says_what_direct_requests_say(
         server.extra = [stranger, {"custom_id": "../../x"}, {"nothing": 1}]
     path = tmp_path / "batch.db"
     assert not ask(server, path, dialect)
-    assert ("3 lines too many" in capsys.readouterr().err) == (dialect != "gemini")
+    assert ("3 lines that this run did not request" in capsys.readouterr().err) == (
+        dialect != "gemini"
+    )
     assert answers(path) == same
     assert set(server.paid.values()) == {1}
     assert len(server.paid) == CELLS
@@ -194,7 +196,7 @@ def test_a_batch_that_never_arrived_is_handed_in_again(
     server.on_create = lambda size: refusals.pop(0)
     path = tmp_path / "a.db"
     assert not ask(server, path, "openai")
-    assert "may have arrived" in capsys.readouterr().err
+    assert "may have received" in capsys.readouterr().err
     assert answers(path) == same
     assert set(server.paid.values()) == {1}
     assert states(path) == ["lost", "read"]
@@ -223,7 +225,7 @@ def test_results_that_break_off_are_read_again(
     path = tmp_path / "a.db"
     server.stall = "break"
     assert not ask(server, path, dialect)
-    assert "the results broke off" in capsys.readouterr().err
+    assert "the connection broke while the results were read" in capsys.readouterr().err
     assert len(answers(path)) == CELLS
     assert None not in answers(path).values()
     assert set(server.paid.values()) == {1}
@@ -311,7 +313,7 @@ def test_a_provider_that_takes_less_at_once(
     limit = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached"}
     server.fails = lambda batch: limit if len(batch.requests) > 5 else None
     assert not ask(server, path, "openai")
-    assert "going on with 4 requests at a time" in capsys.readouterr().err
+    assert "continuing with batches of 4 requests" in capsys.readouterr().err
     assert set(server.paid.values()) == {1}
     assert len(server.paid) == CELLS
     server.reset()
@@ -327,13 +329,13 @@ def test_who_takes_no_batches_is_told_before_anything_is_sent(
     line = ["run", "--task", "basics:core", "--limit", "6", "-r", "typos", "--batch"]
     line += ["--store", str(tmp_path / "a.db")]
     assert invoke([*line, "-m", "simulated"]) == 2
-    assert "'simulated' takes no batches" in capsys.readouterr().err
+    assert "'simulated' has no batch API" in capsys.readouterr().err
     url = ["--base-url", server.url("openai"), "--api", "completions"]
     assert invoke([*line, "-m", "openai:m", *url, "--scorer", "choice_likelihood"]) == 2
-    assert "log-probabilities, which are not asked in batches" in capsys.readouterr().err
+    assert "log-probabilities, which cannot be requested in batches" in capsys.readouterr().err
     server.has_batches = False
     assert invoke(command(server, tmp_path / "a.db", "openai", "--batch")) == 2
-    assert "takes no batches (HTTP 404)" in capsys.readouterr().err
+    assert "has no batch API (HTTP 404)" in capsys.readouterr().err
     assert server.paid.total() == 0
 
 
@@ -345,7 +347,7 @@ def test_names_of_batches_are_not_trusted(
     path = tmp_path / "a.db"
     assert invoke(command(server, path, "openai", "--batch")) == 1
     said = capsys.readouterr().err
-    assert "gave it no usable name" in said
+    assert "without giving it a usable name" in said
     assert "\x1b" not in said
     with Store(path) as store:
         (batch,) = Batches(store).all()
@@ -365,12 +367,12 @@ def test_a_lost_batch_is_given_up_by_hand_only(
         process.send(signal.SIGKILL)
         asyncio.run(process.ended())
     server.batches.clear()
-    assert "the provider knows no batch batch_0" in ask(server, path, "openai")
+    assert "the provider has no batch batch_0" in ask(server, path, "openai")
     assert server.paid.total() == 1
     assert invoke(["batch", "status", "--store", str(path)]) == 0
     assert "1 of 17" not in capsys.readouterr().out
     assert invoke(["batch", "forget", "batch_0", "--store", str(path)]) == 0
-    assert "17 requests will be asked once more" in capsys.readouterr().err
+    assert "17 requests will be sent and paid for again" in capsys.readouterr().err
     assert not ask(server, path, "openai")
     assert states(path) == ["given up", "read"]
 
@@ -384,7 +386,7 @@ def test_interrupting_leaves_the_batch_to_the_next_run(server: BatchServer, tmp_
             assert process.running
         process.send(signal.SIGINT)
         code, _, err = asyncio.run(process.ended())
-    assert (code, "1 batches go on at the provider" in err) == (1, True), err
+    assert (code, "1 batches continue at the provider" in err) == (1, True), err
     merge([path], tmp_path / "merged.db")
     server.looks = 0
     assert not ask(server, tmp_path / "merged.db", "openai")

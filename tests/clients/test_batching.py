@@ -98,7 +98,7 @@ def test_exceptions_may_be_given_as_answers() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda numbers: numbers[:-1], "0 answers to 1 questions"),
+        (lambda numbers: numbers[:-1], "0 responses to 1 requests"),
         (lambda numbers: exec("raise SystemExit(3)"), r"SystemExit\(3\)"),
     ],
 )
@@ -240,5 +240,5 @@ def test_a_client_that_does_not_score_says_so() -> None:
 
         await BaseClient.score_many(Shouting(), [])
 
-    with pytest.raises(EndpointError, match="shouting:s gives no log-likelihoods"):
+    with pytest.raises(EndpointError, match="shouting:s cannot compute the log-likelihood"):
         asyncio.run(main())

@@ -203,10 +203,10 @@ def test_every_client_reads_its_options_from_its_table(table: OptionTable) -> No
     if table.passes_on:
         assert table.read(settings_of(table, another=[3])) == {**defaults, "another": [3]}
         for name in table.ours:
-            with pytest.raises(InvalidValue, match="no option that falter sets itself"):
+            with pytest.raises(InvalidValue, match="an option that falter does not set itself"):
                 table.read(settings_of(table, **{name: 1}))
         for name in table.sampling:
-            with pytest.raises(InvalidValue, match="None, which leaves it out"):
+            with pytest.raises(InvalidValue, match="None, to leave the field out"):
                 table.read(settings_of(table, **{name: 1}))
             assert table.read(settings_of(table, **{name: None}))[name] is None
     else:

@@ -112,7 +112,7 @@ def test_requests_that_end_engines_are_found_and_cost_no_other_its_answer(store:
     missing = store.missing([request.key for request in requests(300)])
     wanted = [r for r in requests(300) if r.variant.item.key in ("7", "251")]
     assert missing == {request.key for request in wanted}
-    assert progress.last_failure == "it ended the engine: exit code 139"
+    assert progress.last_failure == "this request ended the engine: exit code 139"
     assert host.started < 60
 
 
@@ -121,7 +121,7 @@ def test_a_run_ends_where_engines_only_ever_end(
 ) -> None:
     monkeypatch.setattr("falter.engine.sending.LANDING_SECONDS", 0.1)
     host = Host(1, deadly=[str(n) for n in range(300)])
-    with pytest.raises(RunStopped, match="ended one after the other without an answer"):
+    with pytest.raises(RunStopped, match="ended in a row without a response"):
         asyncio.run(ran(host, store, 300))
     assert host.started == host.stopped == 16
 
@@ -186,7 +186,7 @@ def test_an_engine_in_this_process_that_is_beyond_use_ends_the_run() -> None:
         finally:
             await client.close()
 
-    with pytest.raises(EngineLost, match=r"answers nothing more: .*illegal memory") as told:
+    with pytest.raises(EngineLost, match=r"no longer responds: .*illegal memory") as told:
         asyncio.run(ask())
     assert told.value.hint is not None and "--engine ray" in told.value.hint
 
@@ -221,8 +221,8 @@ LINE = ["--task", "basics:core", "--limit", "4", "-r", "typos", "-m", "simulated
     [
         (["--engine", "ray"], "pip install 'falter[ray]'"),
         (["--engine", "rya"], "did you mean 'ray'?"),
-        (["--actors", "2"], "--actors goes with --engine"),
-        (["--engine", "ray", "--batch"], "--engine and --batch exclude each other"),
+        (["--actors", "2"], "--actors needs --engine"),
+        (["--engine", "ray", "--batch"], "--engine and --batch cannot be used together"),
     ],
     ids=["not installed", "misspelt", "without a name", "batches"],
 )

@@ -88,7 +88,7 @@ def test_what_is_no_such_file_is_said_before_anything_is_loaded(tmp_path: Path) 
         connect(ModelSpec(name=f"gguf:{tmp_path}/page.gguf"))
     with pytest.raises(InvalidValue, match="gguf:hub/ORG/REPO/FILE") as caught:
         connect(ModelSpec(name="gguf:nowhere.gguf"))
-    assert caught.value.hint.startswith("there is no such file here")
+    assert caught.value.hint.startswith("there is no such file, and")
     with pytest.raises(InvalidValue, match="a file, as in 'gguf:PATH'"):
         connect(ModelSpec(name="gguf"))
 
@@ -156,8 +156,8 @@ def test_broken_weights_are_failures_with_a_reason(weights: Path, tmp_path: Path
             await client.close()
 
     found = asyncio.run(asked())
-    assert "the model gave the score nan" in found["log_probabilities"]["failure"]
-    assert "no finite numbers" in found["text"]["failure"]
+    assert "the model returned the score nan" in found["log_probabilities"]["failure"]
+    assert "not finite numbers" in found["text"]["failure"]
 
 
 def test_the_hub_may_be_away_or_give_something_else(
@@ -177,7 +177,7 @@ def test_the_hub_may_be_away_or_give_something_else(
         raise OSError("no route to host")
 
     monkeypatch.setattr(hub, "HfApi", lambda: SimpleNamespace(model_info=away))
-    with pytest.raises(PreflightError, match="the hub did not give it: no route to host"):
+    with pytest.raises(PreflightError, match="cannot be downloaded from the hub: no route to host"):
         connect(ModelSpec(name="gguf:hub/org/repo/q4.gguf"))
 
 

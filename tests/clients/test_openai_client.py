@@ -241,7 +241,7 @@ def test_fields_falter_sets_are_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["temperature", "top_p", "max_tokens", "seed", "stop"])
 def test_sampling_belongs_in_the_sampling_settings(name: str) -> None:
     """A sampling value among the options is refused, with the place where it belongs."""
-    with pytest.raises(InvalidValue, match="sampling settings"):
+    with pytest.raises(InvalidValue, match="the experiment's settings"):
         client_of("http://localhost:1/v1", options={name: 1})
 
 
@@ -504,7 +504,7 @@ def test_a_missing_endpoint_is_the_runs_affair_until_something_was_answered() ->
 
     async def body(server: FaultyServer, connected: OpenAI) -> None:
         url = f"HTTP 404 at {server.base_url}/chat/completions: gone"
-        with pytest.raises(PreflightError, match="does not answer this client") as refused:
+        with pytest.raises(PreflightError, match="does not support this client") as refused:
             await connected.generate(request_of(connected))
         assert url in refused.value.message and server.requests == 1
         assert (await connected.generate(request_of(connected))).failure is None
@@ -519,7 +519,9 @@ def test_a_quota_that_is_used_up_stops_the_run_at_once(status: int) -> None:
     """With the provider's words, after one request, also where it says so with a good status."""
 
     async def body(server: FaultyServer, connected: OpenAI) -> None:
-        with pytest.raises(RunStopped, match=r"no quota left for this key: HTTP 429: pay first"):
+        with pytest.raises(
+            RunStopped, match=r"the quota of this key is exhausted: HTTP 429: pay first"
+        ):
             await connected.generate(request_of(connected))
 
     error = {"error": {"message": "pay first", "code": "insufficient_quota"}}
@@ -583,7 +585,10 @@ def test_a_redirect_is_not_followed() -> None:
         writer.close()
 
     response = asyncio.run(against(answer))
-    assert response.failure == "HTTP 307: moved to http://127.0.0.1:1/v2; use that as base_url"
+    assert (
+        response.failure
+        == "HTTP 307: the server moved to http://127.0.0.1:1/v2; set base_url to that address"
+    )
 
 
 def test_an_error_in_a_good_answer_is_shown() -> None:
@@ -968,7 +973,7 @@ def test_check_reports_an_unreachable_server() -> None:
         assert caught.value.message == (
             f"cannot reach http://127.0.0.1:{port}/v1: connection refused"
         )
-        assert "running" in (caught.value.hint or "")
+        assert "correct base_url" in (caught.value.hint or "")
         response = await connected.generate(request_of(connected))
         await connected.close()
         return response
@@ -1301,13 +1306,13 @@ def test_many_requests_in_one_batch() -> None:
 @pytest.mark.parametrize(
     ("echo", "context", "told"),
     [
-        ("numbered", "The sky is", "shifted by one: its first entry is -"),
+        ("numbered", "The sky is", "shifted by one: it reports -"),
         (
             "shifted",
             "one two three four five six seven eight nine ten",
-            "shifted by one: the likeliest",
+            "shifted by one: the most likely",
         ),
-        ("none", "The sky is", "it cannot score"),
+        ("none", "The sky is", "it cannot compute log-likelihoods"),
     ],
 )
 def test_a_server_that_cannot_score_is_refused(echo: str, context: str, told: str) -> None:
@@ -1341,7 +1346,7 @@ def test_once_proven_an_odd_answer_fails_alone() -> None:
 
     (first, second), _ = served(body, client={"api": "completions"})
     assert first.failure is None
-    assert "it cannot score" in (second.failure or "")
+    assert "it cannot compute log-likelihoods" in (second.failure or "")
     assert second.scores == ()
 
 
@@ -1371,10 +1376,10 @@ def echoed(tokens: list[str], values: list[Any], **more: Any) -> dict[str, Any]:
 
 
 ODD_ECHOES: list[tuple[dict[str, Any], str]] = [
-    (echoed(["The", " sky", " is"], [None, -1, -1]), "do not add up"),
+    (echoed(["The", " sky", " is"], [None, -1, -1]), "do not cover the prompt"),
     (
         echoed(["The", " sky", " is", " blue", "!", "!"], [None, -1, -1, -1, -1, -1]),
-        "do not add up",
+        "do not cover the prompt",
     ),
     (echoed(["The", " sky", " is", " blue"], [None, -1, -1, None]), "no log-probability"),
     (echoed(["The", " sky", " is", " blue"], [None, -1, -1, 2.5]), "no log-probability"),
@@ -1383,7 +1388,7 @@ ODD_ECHOES: list[tuple[dict[str, Any], str]] = [
     (echoed(["The", 3], [None, -1]), "no usable list 'tokens'"),
     (echoed(["The sky is", " blue"], [None, -1], text_offset=[5, 3]), "text offsets"),
     (echoed(["The sky is", " blue"], [None, -1], text_offset=[0]), "text offsets"),
-    (echoed(["The sky is", " blue"], [None, -1], text_offset=[0, 4]), "do not add up"),
+    (echoed(["The sky is", " blue"], [None, -1], text_offset=[0, 4]), "do not cover the prompt"),
     ({**_completion(text=""), "choices": [{"index": 1, "logprobs": None}]}, "not numbered"),
     ({**_completion(text=""), "choices": [{"index": []}]}, "not numbered"),
     ({**_completion(text=""), "choices": [{}, {}]}, "2 choices for 1 prompts"),

@@ -213,7 +213,7 @@ def test_a_condition_about_a_field_that_is_not_sent_fails_with_that_reason() -> 
 
     (first, second), server = asyncio.run(asyncio.wait_for(main(), 20))
     assert first.text == "yes"
-    assert second.failure == "the condition sets temperature, which the server does not take"
+    assert second.failure == "the condition sets temperature, which the server does not support"
     assert len(server.posted) == 2
 
 

@@ -68,3 +68,20 @@ def test_a_picture_is_whole_and_escapes_what_it_is_told() -> None:
 
 def replace_value(estimate: Estimate, value: float) -> Estimate:
     return Estimate(measure=estimate.measure, value=value)
+
+
+def test_the_showcase_says_its_numbers() -> None:
+    """Drops and shares stand in the page's table, drops and differences in its picture."""
+    folder = ROOT / "docs" / "showcase"
+    page = (folder / "README.md").read_text("utf-8")
+    facts = json.loads((folder / "larger.json").read_text("utf-8"))
+    drawn = texts((folder / "larger.svg").read_text("utf-8"))
+    assert page.startswith(f"# {facts['question']}\n")
+    assert facts["answer"].startswith("no: the larger model loses more points")
+    for name, number in facts["numbers"].items():
+        what, less = name.partition(": ")[2], " less " in name
+        if not what:
+            assert number in drawn
+        if not less:
+            assert number.replace(" [", " % [" if what else " [") in page
+    assert "bench/showcase.py" in page and "](larger.svg)" in page

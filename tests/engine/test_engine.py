@@ -204,7 +204,7 @@ def test_an_endpoint_that_always_fails_ends_the_run_and_reports_nothing(tmp_path
         assert not page.exists()
         code, out, err = await call(["report", "--store", str(path)])
         assert (code, out) == (2, "")
-        assert "has no answer yet" in err
+        assert "has no response yet" in err
 
     asyncio.run(main())
 
@@ -228,7 +228,7 @@ def test_some_requests_that_fail_are_left_out_counted_and_asked_again(tmp_path: 
             line = command(data, server.base_url, path, "--max-attempts", "1")
             code, out, err = await call(line)
             assert code == 1
-            assert "cells failed and are left out of the numbers" in err
+            assert "requests failed and are left out of the numbers" in err
             assert "typos" in out
             first = await panels(path)
             failed = first[0]["counts"]["failed"]

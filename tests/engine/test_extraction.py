@@ -189,14 +189,14 @@ def test_the_words_it_quotes_have_to_stand_in_the_reply(
 
 
 def test_a_protocol_and_a_gate_take_no_reader(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="takes no reader"):
+    with pytest.raises(UsageError, match="does not use a reader"):
         falter.plan(protocol="brittlebench", models=["simulated"], reader="simulated")
 
 
 def test_a_reader_of_an_unreleased_version_is_a_sentence(run: falter.Result) -> None:
     """It was stored as a number."""
     old = replace(run.run, experiment={**run.run.experiment, "reader": 2})
-    with Store(run.store) as store, pytest.raises(UsageError, match="says 2 of its reader"):
+    with Store(run.store) as store, pytest.raises(UsageError, match="unknown reader setting 2"):
         stored_extractions(store, old)
 
 
@@ -243,9 +243,9 @@ def test_marks_are_a_persons_readings(run: falter.Result, tmp_path: Path) -> Non
     ("rows", "message"),
     [
         ([{"key": "sha256:beef\u001b[2J", "reading": "1"}], r"does not have: sha256:beef\\x1b"),
-        ([{"key": 3, "reading": "1"}], "Line 1 of .* is no mark"),
-        ([{"key": "a"}], "Line 1 of .* is no mark"),
-        (["", "[" * 9000], "Line 2 of .* is no mark"),
+        ([{"key": 3, "reading": "1"}], "Line 1 of .* is not a mark"),
+        ([{"key": "a"}], "Line 1 of .* is not a mark"),
+        (["", "[" * 9000], "Line 2 of .* is not a mark"),
     ],
 )
 def test_marks_of_other_replies_are_refused(

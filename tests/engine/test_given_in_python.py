@@ -63,5 +63,5 @@ def test_settings_are_spelled_as_on_the_command_line(tmp_path: Path) -> None:
     one, other = (found[0].experiment.data for found in (flat, nested))
     assert one is not None and other is not None
     assert (one.target, one.key) == (other.target, other.key) == ("queue", "id")
-    with pytest.raises(UsageError, match="'target' goes with 'data', which is missing"):
+    with pytest.raises(UsageError, match="'target' needs 'data', which is missing"):
         falter.plan(task="basics", target="queue", model="simulated", store=store)

@@ -133,4 +133,4 @@ def test_the_same_row_twice_is_named_though_neither_is_drawn(tmp_path: Path) -> 
         load_tasks(read_experiment({**settings, "models": ["simulated"]}))
     kept = {**settings, "data": {**settings["data"], "drop_duplicates": True}}
     (task,) = load_tasks(read_experiment({**kept, "models": ["simulated"]}))
-    assert "1 of 100 rows of twice were there before and are dropped" in task.remarks
+    assert "1 of 100 rows of twice repeat an earlier row and are dropped" in task.remarks

@@ -168,8 +168,10 @@ def test_a_busy_server_is_not_dead(store: Store) -> None:
 @pytest.mark.parametrize("fault", DEATHS)
 def test_a_server_that_stays_dead_ends_the_run(store: Store, fault: str) -> None:
     """The error has the reason, the count and what to do; what was answered is stored."""
-    with pytest.raises(RunStopped, match=f"the server has died: {DEATHS[fault]}") as caught:
+    with pytest.raises(
+        RunStopped, match=f"the server no longer responds: {DEATHS[fault]}"
+    ) as caught:
         asyncio.run(run_and_die(store, fault, back=False))
-    assert "of 160 cells are answered" in caught.value.message
+    assert "of 160 responses are stored" in caught.value.message
     assert "run the same command again" in str(caught.value.hint)
     assert 40 <= 160 - len(store.missing([r.key for r in requests(80)])) < 160

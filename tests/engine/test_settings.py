@@ -211,7 +211,7 @@ def test_a_number_fits_within_its_bounds() -> None:
         ({"limit": 2.0}, "limit is 2.0; expected a whole number of at least 1"),
         ({"limit": "x"}, "limit is 'x'; expected a whole number of at least 1"),
         ({"seed": -1}, "seed is -1; expected a whole number of at least 0"),
-        ({"language": " "}, "language is ' '; expected a text that is not empty"),
+        ({"language": " "}, "language is ' '; expected a non-empty text"),
         ({"protect": [1]}, "protect is [1]; expected a text or a list of texts"),
         ({"unparsed": "wrng"}, "unparsed is 'wrng'; expected one of: wrong, excluded\n\nhint: did"),
         ({"perturb_demonstrations": 1}, "perturb_demonstrations is 1; expected true or false"),
@@ -220,7 +220,7 @@ def test_a_number_fits_within_its_bounds() -> None:
         ({"models": [{"nmae": "m"}]}, "Unknown setting of models[0] 'nmae'\n\nhint: did you"),
         ({"models": ["a", {"api": "chat"}]}, "models[1].name is missing"),
         ({"models": [3]}, "models[0] is 3; expected a mapping of names to values"),
-        ({"models": ""}, "models[0].name is ''; expected a text that is not empty"),
+        ({"models": ""}, "models[0].name is ''; expected a non-empty text"),
         ({"models": None}, "models is missing"),
         ({"rewriter": {"name": "m", "price": {"input": -1}}}, "rewriter.price.input is -1"),
         ({"recipes": [{"typos": {}, "casing": {}}]}, "recipes[0] is {'typos': {}, 'casing': {}}"),
@@ -234,7 +234,7 @@ def test_a_number_fits_within_its_bounds() -> None:
         ({"task": None}, "The experiment names no task"),
         ({"scorer": []}, "scorer is []; expected a scorer's name, a list of names, or a mapping"),
         ({"scorer": {}}, "scorer is {}; expected"),
-        ({"scorer": {"basics": [""]}}, "scorer.basics is ''; expected a text that is not empty"),
+        ({"scorer": {"basics": [""]}}, "scorer.basics is ''; expected a non-empty text"),
         ({"scorer": 3}, "scorer is 3; expected"),
         ({3: 1}, "Unknown setting of an experiment '3'"),
     ],
@@ -376,7 +376,7 @@ def test_a_column_without_data_is_an_error(option: Any) -> None:
     given = "auto" if isinstance(shape, Value) and shape.words else ("a=b",) if shape.many else "a"
     given = True if shape.takes is bool else given
     (column,) = [o for o in OPTIONS if o.setting == option.setting]
-    with pytest.raises(UsageError, match=f"^{option.setting.flag} goes with --data"):
+    with pytest.raises(UsageError, match=f"^{option.setting.flag} needs --data"):
         overlay(PLAIN, {column.key: given})
 
 

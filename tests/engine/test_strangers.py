@@ -25,14 +25,14 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)
 )
 YAML = {
-    "alias bomb": (BOMB, "stands for more than 200,000 values"),
-    "itself": ("a: &a [*a]\n", "stands for more than 200,000 values"),
+    "alias bomb": (BOMB, "expands to more than 200,000 values"),
+    "itself": ("a: &a [*a]\n", "expands to more than 200,000 values"),
     "deep": ("[" * 100_000, "nested"),
     "deep and closed": ("task: " + "[" * 300 + "]" * 300, "nested"),
-    "a key twice": ("task: basics\ntask: functions\n", "'task' is there twice"),
-    "a key twice below": ("sampling: {seed: 1, seed: 2}\n", "'seed' is there twice"),
-    "half a character": ('task: "\\ud800"\n', "half a character"),
-    "half a character in a key": ('"\\ud800": 1\n', "half a character"),
+    "a key twice": ("task: basics\ntask: functions\n", "'task' appears twice"),
+    "a key twice below": ("sampling: {seed: 1, seed: 2}\n", "'seed' appears twice"),
+    "half a character": ('task: "\\ud800"\n', "half of a surrogate pair"),
+    "half a character in a key": ('"\\ud800": 1\n', "half of a surrogate pair"),
     "an escape sequence": ('task: "\\x1b[2J"\n', "control character"),
     "a Python object": ("task: !!python/object/apply:os.system [id]\n", "is not YAML"),
     "a bad date": ("task: 2020-99-99\n", "is not YAML"),
@@ -61,18 +61,18 @@ def test_rubrics_and_domains_without_bottom_are_refused(tmp_path: Path) -> None:
     """They are read by the parser in C, which such a text once brought down."""
     path = tmp_path / "r.yaml"
     path.write_text("a: " + "[" * 100_000)
-    with pytest.raises(UsageError, match="nested more than 50 deep"):
+    with pytest.raises(UsageError, match="nested more than 50 levels deep"):
         read_rubrics(path)
-    with pytest.raises(TaskError, match="nested more than 50 deep"):
+    with pytest.raises(TaskError, match="nested more than 50 levels deep"):
         read_domain(str(path))
 
 
 ROWS = {
-    "NaN": ("a.jsonl", '{"a": NaN}', "NaN is no JSON number"),
-    "infinity": ("a.json", '[{"a": -Infinity}]', "-Infinity is no JSON number"),
+    "NaN": ("a.jsonl", '{"a": NaN}', "NaN is not a JSON number"),
+    "infinity": ("a.json", '[{"a": -Infinity}]', "-Infinity is not a JSON number"),
     "a number without end": ("a.jsonl", '{"a": 1e999}', "holds the number inf"),
-    "a name twice": ("a.jsonl", '{"a": 1, "a": 2}', "the name 'a' is there twice"),
-    "a surrogate for a name": ("a.jsonl", '{"\\ud800": 1}', "half a character in its name"),
+    "a name twice": ("a.jsonl", '{"a": 1, "a": 2}', "the name 'a' appears twice"),
+    "a surrogate for a name": ("a.jsonl", '{"\\ud800": 1}', "half of a surrogate pair in its name"),
     "an escape for a name": ("a.csv", "a\x1b[2J,b\n1,2\n", "control character"),
     "deep": ("a.json", "[" * 100_000, "is not JSON"),
     "deep and closed": ("a.jsonl", '{"a": ' + "[" * 200 + "]" * 200 + "}", "more than 50 deep"),
@@ -166,7 +166,7 @@ def test_numbers_beyond_64_bits_and_quotes_in_names_are_read_as_written(tmp_path
     path.write_text('{"a": 123456789012345678901, "\\"": "\\u0022 \\"", "c": [1.5, "x"]}\n')
     assert read_rows(path) == [{"a": 123456789012345678901, '"': '" "', "c": [1.5, "x"]}]
     path.write_text('{"a\\"": "\\u0022", "a\\"": "\\u0022"}\n')
-    with pytest.raises(TaskError, match="is there twice"):
+    with pytest.raises(TaskError, match="appears twice"):
         read_rows(path)
 
 
@@ -243,7 +243,7 @@ def test_a_file_does_not_send_other_files_where_it_likes(
     monkeypatch.chdir(folder)
     (folder / "link.csv").symlink_to(tmp_path / "notes.csv")
     settings = {**OUTSIDE[name], "models": {"name": "openai:x", "base_url": ELSEWHERE}}
-    with pytest.raises(UsageError, match=r"would send what is in .* to models.example.org"):
+    with pytest.raises(UsageError, match=r"would send the content of .* to models.example.org"):
         check_permits(settings, folder / "e.yaml")
     check_permits({**settings, "models": "openai:x"}, folder / "e.yaml")
     if "home" not in str(settings):

@@ -100,7 +100,7 @@ def test_green_on_a_good_prompt(folder: Path, tmp_path: Path, capsys: Any) -> No
     assert set(cases(folder / "g.xml").values()) == {"passed"}
     assert len(cases(folder / "g.xml")) == 11
     summary = (tmp_path / "summary.md").read_text("utf-8")
-    assert "Gate passed. Of 11 lines: 11 pass." in summary
+    assert "Gate passed. Of 11 criteria: 11 pass." in summary
     assert "Outcomes that flip when the same prompt is sent again" in summary
     capsys.readouterr()
     assert gate("robustness.yaml", "--json") == 0
@@ -162,8 +162,8 @@ def test_refused_as_infeasible_before_anything_is_sent(folder: Path, capsys: Any
     assert gate(name, "--junit", "g.xml") == 2
     said = capsys.readouterr().err
     sentence = (
-        "200 items cannot show a 2-point margin; it needs about 1,546; the best that 200 can show "
-        "is 5.6"
+        "200 items are too few for a 2-point margin; about 1,546 are needed. The smallest margin "
+        "that they can show is 5.6 points"
     )
     assert sentence in said
     assert not (folder / "falter.db").exists() and not (folder / "g.xml").exists()
@@ -366,7 +366,7 @@ def flaky(prompt: str) -> str:
 
 @pytest.mark.parametrize(("kinds", "code"), [("abbbbbbbbbbb", 1), ("ab", 4)])
 def test_missing_answers_leave_a_gate_incomplete(tmp_path: Path, kinds: str, code: int) -> None:
-    """Exit code 1, and the reason; above a tenth 4, and no line has a verdict or a number."""
+    """Exit code 1, and the reason; above a tenth 4, and no criterion has a verdict or a number."""
     rows = [{"q": f"Is it {n} {kinds[n % len(kinds)]}?", "a": "yes"} for n in range(60)]
     data = tmp_path / "d.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")

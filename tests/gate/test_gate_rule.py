@@ -1,4 +1,4 @@
-"""The rule of a gate: lines, looks, verdicts, what it needs, and how often it is wrong."""
+"""The rule of a gate: criteria, looks, verdicts, what it needs, and how often it is wrong."""
 
 from __future__ import annotations
 
@@ -105,15 +105,15 @@ def test_fractional_scores_and_clusters_have_their_own_limits() -> None:
     assert clustered.clusters == 24
 
 
-def test_a_gate_passes_if_all_lines_do_and_fails_if_one_does() -> None:
+def test_a_gate_passes_if_all_criteria_do_and_fails_if_one_does() -> None:
     good, bad, open_ = (verdict(line(*counts, 400)) for counts in ((8, 6), (60, 2), (22, 10)))
     assert gate_verdict([good, good]) == "pass"
     assert gate_verdict([good, open_]) == "undecided"
     assert gate_verdict([open_, bad]) == "fail"
 
 
-def test_lines_fail_after_a_correction_for_their_number() -> None:
-    """Just enough for one line is not enough for one of ten."""
+def test_criteria_fail_after_a_correction_for_their_number() -> None:
+    """Just enough for one criterion is not enough for one of ten."""
     bad = line(25, 7, 400, margin=0.04)
     others = [
         Criterion(name=f"r{n}", kind="drop", margin=0.04, values=line(6, 6, 400).values)
@@ -176,7 +176,7 @@ def test_where_nothing_flips_the_exact_limit_says_how_many() -> None:
     assert not planned(0.01, 299, flips=0.0).refused
 
 
-def test_more_lines_need_more_items_for_all_to_pass() -> None:
+def test_more_criteria_need_more_items_for_all_to_pass() -> None:
     lines = [
         PlannedCriterion(
             name=str(n), kind="drop", margin=0.05, items=500, discordance=0.1, source=""

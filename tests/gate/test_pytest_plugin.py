@@ -147,10 +147,10 @@ def test_what_tests_say(project: pytest.Pytester) -> None:
     text = result.stdout.str()
     assert "test_app[space_sequences]" in text
     assert "fail: space_sequences: the score falls by " in text
-    assert "95 % sure" in text and "99.5 % over all 2 lines" in text
+    assert "95 % confidence" in text and "99.5 % over all 2 criteria" in text
     assert text.count("  expected: yes\n  answer to it: no\n  answer as asked: yes") == 3
-    assert "cannot show a 2-point margin; it needs about" in text
-    assert "60 items cannot show a 1-point margin" in text
+    assert "are too few for a 2-point margin; about" in text
+    assert "60 items are too few for a 1-point margin" in text
     assert "calls the function with a parameter named 'case', which is missing" in text
     assert "pytest_plugin.py" not in text
 

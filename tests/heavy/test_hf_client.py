@@ -499,7 +499,7 @@ def test_a_hub_model_that_is_not_here_is_a_preflight_error(monkeypatch: pytest.M
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(PreflightError, match="not in the local cache") as caught:
         HuggingFace(ClientSettings(name="nobody/nothing", options={"device": "cpu"}))
-    assert "give a folder" in (caught.value.hint or "")
+    assert "name a local folder" in (caught.value.hint or "")
 
 
 def test_a_whole_run(folders: Callable[[str], Path], tmp_path: Path) -> None:

@@ -281,7 +281,7 @@ def test_names_and_options_that_do_not_fit() -> None:
     ):
         with pytest.raises(InvalidValue):
             made(name, **settings)
-    with pytest.raises(PreflightError, match="could not make the model 'no-such-provider/m'"):
+    with pytest.raises(PreflightError, match="could not load the model 'no-such-provider/m'"):
         asyncio.run(made("no-such-provider/m").check())
 
 

@@ -93,7 +93,7 @@ def test_a_request_that_kills_processes_is_found_and_costs_no_other(
     with Store(store, writes=False) as opened:
         assert opened.counts(result.run) == (240, 236)
         reasons = {text for (text,) in opened.db.execute("SELECT reason FROM failures")}
-    assert reasons and all("it ended the engine" in reason for reason in reasons)
+    assert reasons and all("this request ended the engine" in reason for reason in reasons)
 
 
 def test_a_model_of_transformers_scores_and_writes_alike_in_actors(

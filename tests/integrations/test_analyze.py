@@ -324,7 +324,7 @@ def test_a_column_of_texts_taken_for_conditions_is_an_error_and_no_huge_table(
     path.write_text("\n".join(["id,condition,score", *rows]), "utf-8")
     with pytest.raises(UsageError, match="2,000 items × 2,000 conditions") as caught:
         analyze_files([path])
-    assert caught.value.hint is not None and "right ones" in caught.value.hint
+    assert caught.value.hint is not None and "check the columns" in caught.value.hint
 
 
 def test_logs_of_others_become_the_same_analysis() -> None:

@@ -118,7 +118,7 @@ def test_what_is_wrong_is_said_before_anything_is_loaded(
 
 def test_a_folder_or_file_that_is_no_model(tmp_path: Path, installed: Callable[..., None]) -> None:
     """The message says what is not there."""
-    with pytest.raises(PreflightError, match=r"holds no config\.json"):
+    with pytest.raises(PreflightError, match=r"has no config\.json"):
         found(tmp_path)
     (tmp_path / "x.gguf").write_text("no model")
     with pytest.raises(PreflightError, match=r"x\.gguf is not a GGUF file"):

@@ -319,7 +319,7 @@ def test_more_cells_than_fit_are_refused(tmp_path: Path, monkeypatch: pytest.Mon
     import falter.readers.cells as cells
 
     monkeypatch.setattr(cells, "MOST_CELLS", 1)
-    with pytest.raises(TaskError, match="2 cells are more than 1"):
+    with pytest.raises(TaskError, match="2 results are more than 1"):
         read_results([write(tmp_path, "id,score\na,1\nb,1\n")])
 
 

@@ -207,7 +207,7 @@ ROW = full(0, "capitals", "\n", 1.0)
         (without(ROW, "model", "model_info"), "line 2 has no model.model_info"),
         (without(ROW, "model", "model_info", "name"), "line 2 does not name the model"),
         (without(ROW, "prompt_config", "dimensions"), "line 2 has no prompt_config.dimensions"),
-        (without(ROW, "instance", "sample_identifier", "hf_index"), "line 2 does not say which"),
+        (without(ROW, "instance", "sample_identifier", "hf_index"), "line 2 does not identify"),
         (without(ROW, "evaluation"), "line 2 has no evaluation"),
         (full(1, "capitals", "\n", "good"), "line 2 has 'good' as score"),
         (full(1, "capitals", "\n", 10**400), "line 2 has 1000"),

@@ -290,7 +290,7 @@ def test_samples_that_a_failed_log_lacks_are_failures(tmp_path: Path) -> None:
     head = {"status": "error", "error": {"message": "out of credit"}, "eval": about}
     cells = read_results([packed(tmp_path / "a.eval", header=head, summaries=[graded(1, "C")])])
     assert cells.outcome.tolist() == [SCORED, FAILED, FAILED]
-    assert "a.eval failed: out of credit; 2 of its samples never came." in cells.notes
+    assert "a.eval failed: out of credit; 2 of its samples are missing." in cells.notes
     path = packed(tmp_path / "b.eval", header=head, summaries=[])
     with pytest.raises(TaskError, match=r"b\.eval failed: out of credit; no sample has a score"):
         read_results([path])
@@ -337,8 +337,8 @@ def test_promptfoo_tests_without_an_id_are_named_by_their_variables(tmp_path: Pa
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda w: w["results"].pop("results"), "holds no list of promptfoo's results"),
-        (lambda w: w["results"].update(results=[1]), "holds no list of promptfoo's results"),
+        (lambda w: w["results"].pop("results"), "has no list of promptfoo results"),
+        (lambda w: w["results"].update(results=[1]), "has no list of promptfoo results"),
         (
             lambda w: [r.update(gradingResult=None) for r in w["results"]["results"]],
             "has no assertion",
@@ -367,7 +367,7 @@ def test_odd_fields_of_promptfoo_do_no_harm(tmp_path: Path) -> None:
     [
         ({"summaries": []}, "has no header"),
         ({"header": {"eval": 1}}, "has no header"),
-        ({"header": HEADER, "summaries": []}, "holds no sample"),
+        ({"header": HEADER, "summaries": []}, "has no samples"),
         ({"header": HEADER, "summaries": {"a": 1}}, "no list of samples"),
         ({"header": HEADER, "summaries": [{"epoch": 1, "scores": {"s": 1}}]}, "has no id"),
         ({"header": HEADER, "summaries": [graded(1, "Z")]}, "sample 1 has 'Z' as s"),

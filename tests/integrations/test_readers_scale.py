@@ -63,7 +63,7 @@ def test_an_overflow_is_refused_and_not_put_on_a_scale(tmp_path: Path) -> None:
     path = write(tmp_path, "id,score\na,1e308\nb,0\n")
     with pytest.raises(TaskError, match="1e\\+308") as bad:
         read_results([path])
-    assert "is that a score?" in str(bad.value.hint)
+    assert "or choose another score" in str(bad.value.hint)
     with pytest.raises(InvalidValue):
         scale_of("1e308")
 

@@ -38,7 +38,7 @@ def test_a_temperature_changes_only_the_sampling() -> None:
 
 def test_a_temperature_needs_an_answer_that_is_written() -> None:
     """The likelihood of options has no temperature: an error before anything is sent."""
-    with pytest.raises(UsageError, match="about the answer a model writes"):
+    with pytest.raises(UsageError, match="changes the written reply"):
         requests(recipes=["temperature"], scorer="choice_likelihood")
 
 
@@ -105,13 +105,13 @@ def test_the_longer_answer_limit_counts() -> None:
 @pytest.mark.parametrize("name", ["temperature", "demonstrations", "identity", "template"])
 def test_a_setting_is_nothing_for_a_text(name: str) -> None:
     """There is no text to change: a clear error, not the text unchanged."""
-    with pytest.raises(UsageError, match="changes how a model is asked"):
+    with pytest.raises(UsageError, match="changes the request settings"):
         perturb("What is the capital of France?", name)
 
 
 def test_identity_stands_alone() -> None:
     """In a chain it would mean nothing."""
-    with pytest.raises(UsageError, match="stands alone"):
+    with pytest.raises(UsageError, match="is used alone"):
         recipe_from([("typos", {}), ("identity", {})])
 
 
@@ -145,5 +145,5 @@ def test_other_examples() -> None:
     assert not sets[0] & sets[1] and not sets[1] & sets[2] and not sets[0] & sets[2]
     asked = {v.prompt.sections for v in one.variants()}
     assert asked.isdisjoint(set().union(*sets))
-    with pytest.raises(UsageError, match="none are shown"):
+    with pytest.raises(UsageError, match="but the experiment has none"):
         variant_sets(experiment(recipes=["demonstration_choice"]))

@@ -148,7 +148,7 @@ def test_likelihoods_cannot_show_it() -> None:
     experiment = read_experiment(
         {"task": "basics", "models": ["simulated"], "recipes": ["think_aloud"], "limit": 3}
     )
-    with pytest.raises(UsageError, match="'think_aloud' is about the answer a model writes"):
+    with pytest.raises(UsageError, match="'think_aloud' changes the written reply"):
         resolve(experiment)
 
 

@@ -47,7 +47,7 @@ def test_a_step_that_finds_nothing_left_says_so(capsys: pytest.CaptureFixture[st
     assert invoke(["perturb", *line]) == 0
     said = capsys.readouterr()
     assert said.out == "Rivers\n"
-    assert "'typos' has nothing left to change" in said.err
+    assert "'typos' found nothing left to change" in said.err
     (row,) = objects(capsys, *line, "--json")
     assert (row["status"], row["step"]) == ("not_applicable", "typos")
 

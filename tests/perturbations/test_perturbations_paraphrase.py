@@ -106,7 +106,7 @@ def test_without_a_usable_rewrite_the_prompt_is_the_original() -> None:
 
 
 def test_without_a_bank_the_error_says_how_to_get_one() -> None:
-    with pytest.raises(UsageError, match="falter rewrites prepare -r paraphrase_free"):
+    with pytest.raises(UsageError, match="falter rewrites prepare"):
         perturb("Which sea is it?", "paraphrase_free")
 
 

@@ -123,10 +123,10 @@ def test_noisy_examples_are_the_same_ones_perturbed_once_for_all() -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"remedy": "examples", "demonstrations": 2}, "examples are shown already"),
-        ({"remedy": "noisy_examples", "recipes": ["pad_newlines"]}, "changes the text of an"),
+        ({"remedy": "examples", "demonstrations": 2}, "demonstrations are shown already"),
+        ({"remedy": "noisy_examples", "recipes": ["pad_newlines"]}, "changes the text of a"),
         ({"remedy": "think_first"}, "'choice_likelihood' compares likelihoods"),
-        ({"remedy": "vote"}, "a vote asks several"),
+        ({"remedy": "vote"}, "a vote sends several"),
     ],
 )
 def test_a_remedy_that_does_not_apply_is_refused_with_the_reason(
@@ -210,7 +210,7 @@ def test_the_voters_of_a_vote() -> None:
         voters_of("vote:restate+")
     with pytest.raises(DuplicateName, match="named twice"):
         voters_of("vote:restate+restate")
-    with pytest.raises(InvalidValue, match="a vote asks several"):
+    with pytest.raises(InvalidValue, match="a vote sends several"):
         remedy_from("vote")
 
 

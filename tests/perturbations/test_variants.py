@@ -58,7 +58,7 @@ def test_a_changed_line_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert invoke(["variants", "verify", str(path)]) == 1
     said = capsys.readouterr().out
     assert "a line was changed" in said
-    assert "its prompt does not match its id" in said
+    assert "the prompt does not match the id" in said
 
 
 @pytest.mark.parametrize(

@@ -215,9 +215,9 @@ def test_the_known_remedy_is_found_confirmed_and_written(folder: Path, capsys: C
     assert (mended.remedy, mine.remedy) == ("mention_slips", None)
     assert mended.recipes == mine.recipes
     code, _, err = mend(folder, capsys, *arguments)
-    assert (code, "exists already" in err) == (2, True)
+    assert (code, "already exists" in err) == (2, True)
     code, _, err = mend(folder, capsys, "--apply", str(folder / "s" / "x.yaml"))
-    assert (code, "write it beside the experiment" in err) == (2, True)
+    assert (code, "write it into that folder" in err) == (2, True)
 
 
 def test_without_one_nothing_is_claimed_and_nothing_written(folder: Path, capsys: Capture) -> None:

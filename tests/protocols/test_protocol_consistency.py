@@ -93,7 +93,7 @@ def test_the_grid_is_twenty_four_configurations(tmp_path: Path) -> None:
         ({"noise": ["typos", "none"]}, "'none' as the first"),
         ({"template": ["other", "own"]}, "'own' as the first"),
         ({"noise": ["none", 3]}, "perturbation"),
-        ({"max_tokens": [16, 32]}, "a run has one 'max_tokens'"),
+        ({"max_tokens": [16, 32]}, "run once for each 'max_tokens'"),
     ],
 )
 def test_a_wrong_grid_is_refused(grid: dict[str, Any], words: str) -> None:
@@ -103,13 +103,13 @@ def test_a_wrong_grid_is_refused(grid: dict[str, Any], words: str) -> None:
 
 
 def test_a_grid_stands_in_the_place_of_recipes(tmp_path: Path) -> None:
-    """Both together are refused, and so are two configurations that are the same."""
+    """Both together are refused, and so are two configurations that are identical."""
     settings = {"task": "sums", "models": ["simulated"]}
-    with pytest.raises(InvalidValue, match="beside a grid"):
+    with pytest.raises(InvalidValue, match="together with a grid"):
         read_experiment({**settings, "recipes": ["typos"], "grid": PAPER_GRID})
     doubled = {"a": ["none", "typos"], "b": ["none", "typos:rate=0.5"]}
     spec = read_study({**settings, "grid": doubled})
-    with pytest.raises(UsageError, match="are the same"), study_in(spec, tmp_path / "s.db"):
+    with pytest.raises(UsageError, match="are identical"), study_in(spec, tmp_path / "s.db"):
         pass
 
 

@@ -148,7 +148,7 @@ def test_a_judge_has_its_own_address_and_price_and_is_checked_first(
     assert "JUDGE_API_KEY" in capsys.readouterr().err
     assert not client.requests
     assert invoke(["plan", "--protocol", "enterprise", "--model", "writer", *arguments[-2:]]) == 2
-    assert "--judge-api-key-env goes with --judge" in capsys.readouterr().err
+    assert "--judge-api-key-env needs --judge" in capsys.readouterr().err
 
 
 # The paper's worked example
@@ -745,7 +745,7 @@ def test_published_tables_are_refused_where_there_are_none(
         assert invoke(["run", *what, "--model", "writer", "--published", *store]) == 2
         error = capsys.readouterr().err
         assert "no published tables" in error
-        assert "protocols that have them: brittlebench, consistency, enterprise" in error
+        assert "protocols with published tables are brittlebench, consistency, enterprise" in error
     assert not client.requests
     falter.run(
         task="basics", models=["simulated"], recipes=["typos"], limit=2,

@@ -352,7 +352,7 @@ def test_bertscore_with_an_encoder_by_name(tmp_path: Path) -> None:
     ("settings", "message"),
     [
         ({"scorer": "summary_bertscore:roberta"}, "no encoder 'roberta'"),
-        ({"scorer": "summary_rouge1:roberta"}, "takes nothing after a colon"),
+        ({"scorer": "summary_rouge1:roberta"}, "takes no argument after a colon"),
         ({"judge": "nowhere:nli"}, "Unknown client 'nowhere'"),
     ],
 )
@@ -375,7 +375,7 @@ def test_an_export_without_hidden_states_is_refused(tmp_path: Path) -> None:
     other = weights.read_bytes().replace(b"last_hidden_state", b"logits_of_a_model")
     (tmp_path / "model.onnx").write_bytes(other)
     minilm()._tokenizer.save(str(tmp_path / "tokenizer.json"))
-    with pytest.raises(FalterError, match="its first output is 'logits_of_a_model'"):
+    with pytest.raises(FalterError, match="the first output is 'logits_of_a_model'"):
         encoder_named(str(tmp_path))
 
 
@@ -454,11 +454,11 @@ def test_people_rate_without_knowing_whose_summary_it_is(
     assert "best: nothing was rated" in invoke("ratings", "import", str(empty), *drawn)[1]
     spoilt = {
         "coherence is '6'": whole.replace(",4,", ",6,").encode(),
-        "stands there twice": (whole + whole.partition("\n")[2]).encode(),
+        "appears twice": (whole + whole.partition("\n")[2]).encode(),
         "no column 'coherence'": whole.replace("coherence", "other").encode(),
         "no column 'row'": whole.replace("row", "line", 1).encode(),
         "coherence is 'é'": whole.replace(",4,", ",\xe9,").encode("latin-1"),
-        "is no sheet": (whole + "x" * 20_000_000).encode(),
+        "is not a CSV sheet": (whole + "x" * 20_000_000).encode(),
     }
     for message, content in spoilt.items():
         files[0].write_bytes(content)

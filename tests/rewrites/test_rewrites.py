@@ -243,7 +243,8 @@ def test_two_authors_need_a_name(smith: Wordsmith, data: Path, store: Path) -> N
 
 def test_a_rewriter_has_to_write(smith: Wordsmith, data: Path, store: Path) -> None:
     smith.generates = False
-    with Store(store) as opened, pytest.raises(UsageError, match="'wordsmith' cannot write text"):
+    told = "'wordsmith' does not generate text"
+    with Store(store) as opened, pytest.raises(UsageError, match=told):
         prepare([experiment_of(data, "paraphrase_free")], REWRITER, opened)
     assert smith.requests == []
 
@@ -274,7 +275,7 @@ def test_a_bank_file_goes_round(smith: Wordsmith, data: Path, store: Path, tmp_p
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda row: row | {"source": "Which animal?"}, "the key does not belong to this text"),
+        (lambda row: row | {"source": "Which animal?"}, "the key does not match this text"),
         (lambda row: row | {"status": "fine"}, "status is 'fine'"),
         (lambda row: row | {"text": None}, "if its status is 'ok'"),
         (lambda row: row | {"nonsense": 1}, "is not a rewrite"),

@@ -86,13 +86,18 @@ ONE: Reply = (200, {"choices": [{"text": ".", "logprobs": ECHOED}]})
 @pytest.mark.parametrize(
     ("reply", "asked_for", "requests", "reason"),
     [
-        (chat("A"), "constrained", 3, "does not hold the model to given answers: it answered 'A'"),
-        (chat('{"answer": "Z"}'), "constrained", 3, 'it answered \'{"answer": "Z"}\''),
-        (CUT, "constrained", 3, "it answered 'Let me see'"),
+        (
+            chat("A"),
+            "constrained",
+            3,
+            "does not constrain the model to the given answers: it returned 'A'",
+        ),
+        (chat('{"answer": "Z"}'), "constrained", 3, 'it returned \'{"answer": "Z"}\''),
+        (CUT, "constrained", 3, "it returned 'Let me see'"),
         ((422, {"error": "no format"}), "constrained", 3, "HTTP 422: no format"),
         (chat(""), "likelihood", 1, "gives no log-probabilities of given answers"),
         (GENERATED, "likelihood", 1, "no log-probabilities with echo"),
-        (ONE, "likelihood", 1, "one of a list of 4 prompts"),
+        (ONE, "likelihood", 1, "one of 4 prompts in a list"),
         ((400, {"error": "no list"}), "likelihood", 6, "HTTP 400: no list"),
     ],
 )
@@ -129,7 +134,7 @@ def test_the_first_answer_of_a_server_that_fits_counts(tmp_path: Path) -> None:
 
 def test_a_client_without_it_is_refused(tmp_path: Path) -> None:
     """Before anything is asked."""
-    with pytest.raises(UsageError, match="needs a client that holds a model to certain answers"):
+    with pytest.raises(UsageError, match="needs a client that constrains the model's answers"):
         falter.run(
             {**SETTINGS, "models": [lambda prompt: "A"], "scorer": "choice_constrained"},
             store=tmp_path / "s.db",
@@ -309,7 +314,7 @@ def test_a_completions_server_can_be_held_by_a_grammar_alone(tmp_path: Path) -> 
     held_so = {**model, "options": {"hold_by": "grammar"}}
     result, _ = asked(answer, tmp_path, model=held_so, **settings)
     assert result.analysis.panels[0].counts.scored == 4
-    with pytest.raises(UsageError, match="needs a client that holds a model") as caught:
+    with pytest.raises(UsageError, match="needs a client that constrains the model") as caught:
         asked(answer, tmp_path, model=model, **settings)
     assert "--option hold_by=" in str(caught.value.hint)
 
@@ -378,10 +383,10 @@ def test_the_likeliest_option_needs_no_chance(tmp_path: Path) -> None:
         sent.append(request)
         return chat("A")
 
-    with pytest.raises(PreflightError, match="the temperature has to be 0"):
+    with pytest.raises(PreflightError, match="needs temperature 0"):
         asked(answer, tmp_path, **settings, sampling={"temperature": 0.7})
     assert not [request for request in sent if request.method == "POST"]
-    with pytest.raises(PreflightError, match="gives no log-probabilities of the first token"):
+    with pytest.raises(PreflightError, match="returns no log-probabilities of the first token"):
         asked(answer, tmp_path, **settings)
 
 

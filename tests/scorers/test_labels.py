@@ -124,7 +124,7 @@ def test_labels_that_are_no_set_are_refused(labels: list[str], tmp_path: Path) -
 
 
 def test_labels_that_nothing_reads_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="read by no scorer"):
+    with pytest.raises(UsageError, match="No scorer of this experiment uses"):
         resolve(read_experiment(settings(tmp_path, labels=list(QUEUES), scorer="exact")))
 
 

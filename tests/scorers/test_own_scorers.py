@@ -416,7 +416,7 @@ def test_one_scorer_is_one_scorer_however_it_is_written() -> None:
     ("scorer", "error", "message"),
     [
         ({"sum": "exact"}, UnknownName, "Unknown task of 'scorer' 'sum'\n\nhint: did you mean 's"),
-        (("exact", "exact"), DuplicateName, "The scorer 'exact' is there twice"),
+        (("exact", "exact"), DuplicateName, "The scorer 'exact' is named twice"),
         ((), InvalidValue, "scorer is"),
         ({"sums": ()}, InvalidValue, "scorer is"),
         ("exakt", UnknownName, "Unknown scorer 'exakt'\n\nhint: did you mean 'exact'"),

@@ -146,7 +146,7 @@ def test_labels_can_be_named(store: Path) -> None:
     ("scorer", "error", "message"),
     [
         ("lable", UnknownName, "Unknown scorer 'lable'"),
-        ("exact", UsageError, "was scored by it"),
+        ("exact", UsageError, "was already scored by it"),
         ("choice_letter", UsageError, "it needs choices, which 'tickets' does not have"),
         ("choice_likelihood", UsageError, "it needs log-probabilities of the options"),
         ("numeric", UsageError, "the target is not a number"),
@@ -160,7 +160,7 @@ def test_a_scorer_that_cannot_read_it_is_refused(
 
 
 def test_labels_are_for_a_scorer_of_labels(store: Path) -> None:
-    with pytest.raises(UsageError, match="reads no labels"):
+    with pytest.raises(UsageError, match="does not use labels"):
         rescored_study(store, None, "includes", labels=["a", "b"])
 
 

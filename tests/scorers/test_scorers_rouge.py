@@ -74,7 +74,7 @@ def test_unknown_and_doubled_kinds_raise() -> None:
         rouge("a", "a", ("rouge0",))
     with pytest.raises(DuplicateName, match="'rouge1' twice"):
         rouge("a", "a", ("rouge1", "rouge1"))
-    with pytest.raises(InvalidValue, match="several kinds"):
+    with pytest.raises(InvalidValue, match="a tuple of kinds"):
         rouge("a", "a", "rouge1")
     with pytest.raises(UnknownName, match="kind of tokens"):
         rouge_tokens("a", "unicod")  # type: ignore[arg-type]

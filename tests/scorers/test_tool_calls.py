@@ -103,11 +103,11 @@ JUDGED: list[tuple[Any, list[tuple[str, str]], float | None, str]] = [
     ([BOOK], [("book", '{"people": 4, "name": "Ann", "x": 1}')], 0.0, "an extra argument"),
     ([BOOK], [("book", '{"people": 4, "name": "Ann", "quiet": false}')], 1.0, "native"),
     ([BOOK], [("cancel", "{}")], 0.0, "a call of another tool"),
-    ([BOOK], [("pay", "{}")], 0.0, "a call of a tool that is not offered"),
-    ([BOOK], [("book", "{people: 4}")], None, "arguments that are no JSON object"),
-    ([BOOK], [("book", "[" * 5000)], None, "arguments that are no JSON object"),
-    ([BOOK], [("book", "[4]")], None, "arguments that are no JSON object"),
-    ([], [("cancel", "{}")], 0.0, "a call that is not wanted"),
+    ([BOOK], [("pay", "{}")], 0.0, "a call of an unknown tool"),
+    ([BOOK], [("book", "{people: 4}")], None, "arguments that are not a JSON object"),
+    ([BOOK], [("book", "[" * 5000)], None, "arguments that are not a JSON object"),
+    ([BOOK], [("book", "[4]")], None, "arguments that are not a JSON object"),
+    ([], [("cancel", "{}")], 0.0, "a call that the target does not allow"),
     ([BOOK], [], 0.0, "no call"),
     ([], [], 1.0, ""),
     ([BOOK, BOOK], [("book", '{"people": 4, "name": "Ann"}')], 0.0, "a call is missing"),
@@ -172,7 +172,7 @@ def test_calls_are_read_from_text_and_names_go_back_to_the_old_ones() -> None:
         return judge(replace(one, variant=renamed))
 
     assert judged("reserve", '{"guests": 4, "name": "Ann"}').value == 1.0
-    assert "not offered" in str(judged("book", '{"guests": 4, "name": "Ann"}').reason)
+    assert "unknown tool" in str(judged("book", '{"guests": 4, "name": "Ann"}').reason)
     assert judged("reserve", '{"people": 4, "name": "Ann"}').value == 0.0
 
 
@@ -180,7 +180,7 @@ def test_names_alone_and_a_call_that_is_no_answer() -> None:
     wrong = Call(name="book", arguments='{"people": 1}')
     assert scorers.get("tool_name").score(case([BOOK], wrong)).value == 1.0
     score = scorers.get("answer").score(case("Ann", wrong))
-    assert (score.outcome, score.reason) == ("unparsed", "a call, not an answer")
+    assert (score.outcome, score.reason) == ("unparsed", "the reply is a tool call, not an answer")
 
 
 SAME: list[tuple[str, str, str, float | None]] = [

@@ -138,12 +138,12 @@ def test_aliased_levels_are_named():
     """What cannot be told apart is an error with the names of the levels."""
     scores = [0.0, 1.0, 2.0, 3.0, 1.0, 0.0]
     factors = {"template": list("AABBAB"), "temperature": [0, 0, 1, 1, 0, 1]}
-    with pytest.raises(InvalidValue, match=r"'temperature=1'; .* apart from template=B"):
+    with pytest.raises(InvalidValue, match=r"'temperature=1'; .* separately from template=B"):
         anova(scores, factors)
-    with pytest.raises(InvalidValue, match=r"'noise=d'; .* apart from the block"):
+    with pytest.raises(InvalidValue, match=r"'noise=d'; .* separately from the block"):
         anova(scores, {"noise": list("ccddcd")}, block=list("uuvvuv"))
     three = {"a": list("xxyyzz"), "b": list("ppqqqq")}
-    with pytest.raises(InvalidValue, match=r"'b=q'; .* apart from a=y, a=z"):
+    with pytest.raises(InvalidValue, match=r"'b=q'; .* separately from a=y, a=z"):
         anova(scores, three)
     with pytest.raises(InvalidValue, match=r"factors\['noise'\] is \['c'\]; expected two levels"):
         anova([0.0, 1.0, NAN], {"noise": list("ccd")})

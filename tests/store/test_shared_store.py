@@ -205,7 +205,9 @@ def test_a_full_disk_stops_the_run_and_keeps_what_fits(path: Path) -> None:
     with Store(path) as store:
         (pages,) = store.db.execute("PRAGMA page_count").fetchone()
         store.db.execute(f"PRAGMA max_page_count = {pages + 20}")
-        with pytest.raises(RunStopped, match=r"is full; [\d,]+ answers that had arrived are lost"):
+        with pytest.raises(
+            RunStopped, match=r"is full; [\d,]+ responses that had arrived are lost"
+        ):
             asyncio.run(run_queues([lane(client, planned)], store))
         assert len(client.requests) < len(planned)
         store.db.execute("PRAGMA max_page_count = 1000000")

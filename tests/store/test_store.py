@@ -129,7 +129,7 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
     db.execute("CREATE TABLE t (x)")
     db.commit()
     db.close()
-    with pytest.raises(StoreError, match="not one of falter's"):
+    with pytest.raises(StoreError, match="not a store of falter"):
         Store(path)
 
 

@@ -42,7 +42,7 @@ def test_every_request_is_in_one_share() -> None:
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "3", "a/b", "1/0", "-1/3", "1/3/5", ""])
 def test_a_shard_that_cannot_be(text: str) -> None:
-    with pytest.raises(UsageError, match="The shard must be"):
+    with pytest.raises(UsageError, match="The shard is"):
         Shard.parse(text)
 
 
@@ -119,7 +119,7 @@ def test_a_source_that_is_not_sound_is_refused(tmp_path: Path) -> None:
     filled(tmp_path / "a.db", 5)
     with sqlite3.connect(tmp_path / "a.db") as db:
         db.execute("UPDATE responses SET body = CAST(replace(body, 'B', 'C') AS BLOB)")
-    with pytest.raises(StoreError, match="is not sound: responses"):
+    with pytest.raises(StoreError, match="is damaged: responses"):
         merge([tmp_path / "a.db"], tmp_path / "b.db")
 
 
@@ -131,7 +131,7 @@ def test_a_plan_that_differs_is_refused(tmp_path: Path) -> None:
             store.begin_run(RUN)
             cells = [PlannedCell(panel=0, sequence=n, request=r) for n, r in enumerate(order)]
             store.put_plan(RUN, cells)
-    with pytest.raises(StoreError, match="differently: its place 0/0"):
+    with pytest.raises(StoreError, match="position 0/0"):
         merge([tmp_path / "a.db", tmp_path / "b.db"], tmp_path / "c.db")
 
 
@@ -170,7 +170,7 @@ def test_where_a_log_is_refused_one_process_has_the_store(
 
     monkeypatch.setattr(opening.sqlite3, "connect", without_shared_memory)
     assert run(tmp_path, "a.db") == 0
-    assert "processes cannot share" in capsys.readouterr().err
+    assert "cannot share the store between processes" in capsys.readouterr().err
     with Store(tmp_path / "a.db") as store:
         assert not store.is_shared
         assert not verify(store).problems

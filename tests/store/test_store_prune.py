@@ -89,7 +89,7 @@ def test_answers_stay_for_a_run_that_was_interrupted_before_its_plan_was_whole(
     capsys.readouterr()
     assert invoke(line) == 0
     said = capsys.readouterr()
-    assert f"run {short(begun)} was interrupted before its plan was whole" in said.err
+    assert f"run {short(begun)} was interrupted before its plan was complete" in said.err
     assert held(path)["responses"] == answers and held(path)["runs"] == 1
     assert run(path, "casing") == begun
     assert held(path)["responses"] == answers  # so nothing is asked, and paid, once more
@@ -140,10 +140,10 @@ def test_a_run_that_goes_on_and_a_name_that_is_none_remove_nothing(tmp_path: Pat
     path = tmp_path / "falter.db"
     name = run(path, "typos")
     for short_name in ("", "sha256:", name.removeprefix("sha256:")[:3]):
-        with pytest.raises(UsageError, match="too short to remove a run by"):
+        with pytest.raises(UsageError, match="too short to identify a run to remove"):
             prune(path, [short_name], apply=True)
     with Store(path) as other:
         other.claims.claim([next(requests(1)).key])
-        with pytest.raises(UsageError, match="Another process is asking"):
+        with pytest.raises(UsageError, match="Another process is running"):
             prune(path, [short(name)], apply=True)
     assert prune(path, [short(name)], apply=True).removed["runs"] == 1

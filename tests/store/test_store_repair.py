@@ -48,7 +48,10 @@ TAMPERED = {
         "rowid = 1) WHERE rowid = 2",
         "it was swapped or copied",
     ),
-    "an answer deleted": ("DELETE FROM responses WHERE rowid = 2", "was finished and has lost 1"),
+    "an answer deleted": (
+        "DELETE FROM responses WHERE rowid = 2",
+        "is marked as finished but lacks 1",
+    ),
     "an answer of an unknown model": (
         "UPDATE responses SET model = 9 WHERE rowid = 1",
         "names a model that is missing",
@@ -85,7 +88,7 @@ TAMPERED = {
     "cells without a mark, of which nobody knows how they were asked": (
         "UPDATE runs SET body = CAST(json_remove(CAST(body AS TEXT), '$.ways') AS BLOB)",
         "UPDATE cells SET mark = NULL, key = randomblob(32)",
-        "does not say how it was asked",
+        "does not record its request",
     ),
     "another way of asking": (
         "UPDATE runs SET body = CAST(replace(CAST(body AS TEXT), '\"chat\"', '\"plain\"') AS BLOB)",
@@ -99,14 +102,14 @@ TAMPERED = {
     "a cell without its mark copied": (
         "INSERT INTO cells SELECT run, panel, 6, repeat, item, recipe, draw, variant, key, NULL "
         "FROM cells WHERE sequence = 0",
-        "is there twice",
+        "appears twice",
     ),
     "a cell in the middle deleted": ("DELETE FROM cells WHERE sequence = 2", "lacks 1 of panel 0"),
     "the last cell deleted": (
         "DELETE FROM cells WHERE sequence = 5",
-        "was planned with 6, 5 are there",
+        "was planned with 6 but has 5",
     ),
-    "all cells deleted": ("DELETE FROM cells", "was planned with 6, 0 are there"),
+    "all cells deleted": ("DELETE FROM cells", "was planned with 6 but has 0"),
     "a cell of another panel": (
         "UPDATE cells SET panel = 3, mark = NULL WHERE sequence = 5",
         "names a panel that run",
@@ -114,7 +117,7 @@ TAMPERED = {
     "a cell of no run": ("UPDATE cells SET run = 4, mark = NULL", "names a run that is missing"),
     "a run deleted": ("DELETE FROM runs", "names a run that is missing"),
     "a model deleted": ("DELETE FROM models", "names a model that is missing"),
-    "a plan denied": ("UPDATE runs SET planned = 0", "was finished and says that it has no plan"),
+    "a plan denied": ("UPDATE runs SET planned = 0", "is marked as finished but has no plan"),
     "no record at all": ("UPDATE items SET body = x'ff00' WHERE number = 1", "cannot be read"),
     "a number for a record": ("UPDATE recipes SET body = 7 WHERE number = 1", "cannot be read"),
     "a text for a key": ("UPDATE responses SET key = 'a' WHERE rowid = 1", "cannot be read"),
@@ -123,8 +126,11 @@ TAMPERED = {
         "WHERE number = 1",
         "cannot be read",
     ),
-    "another table": ("CREATE TABLE extra (x)", "table 'extra' is not falter's"),
-    "another index": ("CREATE INDEX extra ON items (body)", "index 'extra' is not falter's"),
+    "another table": ("CREATE TABLE extra (x)", "table 'extra' does not belong to falter"),
+    "another index": (
+        "CREATE INDEX extra ON items (body)",
+        "index 'extra' does not belong to falter",
+    ),
     "an index dropped": ("DROP INDEX failures_by_key", "index 'failures_by_key' is missing"),
 }
 
@@ -170,7 +176,7 @@ def test_a_store_of_no_bytes_is_no_sound_store(
 ) -> None:
     path.write_bytes(b"")
     assert invoke(["store", "verify", "--store", str(path)]) == 2
-    assert "is empty: all that it held is gone" in capsys.readouterr().err
+    assert "is an empty file; it has lost its records" in capsys.readouterr().err
     assert path.read_bytes() == b""
 
 
@@ -181,12 +187,12 @@ def test_a_whole_store_is_kept_whole(path: Path, capsys: pytest.CaptureFixture[s
     assert invoke(["store", "repair", "--store", str(path)]) == 0
     assert path.read_bytes() == before
     new = path.with_name("falter.repaired.db")
-    assert "0 left out" in capsys.readouterr().err
+    assert "0 records left out" in capsys.readouterr().err
     with Store(path) as old, Store(new) as copy:
         assert list(copy.cells(RUN)) == list(old.cells(RUN))
         assert copy.runs() == old.runs()
     assert invoke(["store", "repair", "--store", str(path)]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -201,7 +207,7 @@ def test_foreign_code_is_refused_before_anything_is_read(statement: str, path: P
     """Triggers, views and virtual tables; `repair` leaves them behind."""
     change(path, statement)
     for writes in (True, False):
-        with pytest.raises(StoreError, match="holds what falter never writes"):
+        with pytest.raises(StoreError, match="views or virtual tables, which falter never writes"):
             Store(path, writes=writes)
     repair(path, path.with_name("new.db"))
     with Store(path.with_name("new.db")) as store:

@@ -20,21 +20,21 @@ PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
 HEAD = """\
 # The command line
 
-Data goes to stdout, talk to stderr. This page is made from the program by
-`python tests/support/command_line_page.py`, and a test holds it against the program.
+Results go to stdout, messages to stderr. `python tests/support/command_line_page.py` generates this
+page, and a test compares it with the program.
 
 | exit code | meaning |
 |---|---|
-| 0 | fine |
-| 1 | something was sent and the run is not complete: failed requests, Ctrl-C |
-| 2 | bad usage or a failed check; nothing was sent |
+| 0 | success |
+| 1 | the run is incomplete (failed requests, Ctrl-C); some requests were sent |
+| 2 | wrong usage or a failed check; nothing was sent |
 | 3 | `falter gate`: fail |
 | 4 | `falter gate`: undecided |
 
-Every option that defines an experiment can stand in an experiment file instead (`falter init`
-writes one); options on the command line are laid over the file. `FALTER_STORE` names the store,
-`FALTER_CACHE` the folder for model weights; the key is in `OPENAI_API_KEY`, or in the variable that
-`--api-key-env` names.
+Every option that defines an experiment can be set in an [experiment file](experiment-file.md)
+instead (`falter init` writes one). Options override the file. `FALTER_STORE` sets the default
+store, and `FALTER_CACHE` the folder for model weights. falter reads the API key from
+`OPENAI_API_KEY`, or from the variable that `--api-key-env` names.
 """
 
 
@@ -69,7 +69,9 @@ def _errors() -> str:
             meaning = (thing.__doc__ or "").strip().partition("\n")[0]
             rows.append(f"| `{name}` | {thing.exit_code} | {meaning} |")
     return (
-        "All of them are a `FalterError`, with `message` and `hint`.\n\n" + "\n".join(rows) + "\n"
+        "All errors are subclasses of `FalterError`, with `message` and `hint`.\n\n"
+        + "\n".join(rows)
+        + "\n"
     )
 
 

@@ -255,8 +255,8 @@ DIALECTS = (
         met="OpenAI",
         does="the run stops at once, with the provider's words",
         serve=plain(error(429, "You exceeded your quota.", code="insufficient_quota")),
-        sent=1, raises="no quota left for this key: HTTP 429: You exceeded your quota.",
-        doctor="has no quota left for this key",
+        sent=1, raises="the quota of this key is exhausted: HTTP 429: You exceeded your quota.",
+        doctor="the quota of this key is exhausted",
     ),
     Dialect(
         name="retry_after",
@@ -276,8 +276,10 @@ DIALECTS = (
         does="not followed: the key does not travel",
         serve=plain((307, {}, {"Location": "http://elsewhere.example/v1"})),
         text=None, finish=None, served_by=None,
-        failure="HTTP 307: moved to http://elsewhere.example/v1; use that as base_url",
-        doctor="text: failed: HTTP 307: moved to http://elsewhere.example/v1",
+        failure="HTTP 307: the server moved to http://elsewhere.example/v1;"
+        " set base_url to that address",
+        doctor="text: failed: HTTP 307: the server moved to http://elsewhere.example/v1; "
+        "set base_url",
     ),
     Dialect(
         name="key",

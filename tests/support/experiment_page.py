@@ -44,46 +44,50 @@ KEYWORDS = ROOT / "src" / "falter" / "engine" / "keywords.py"
 HEAD = """\
 # The experiment file
 
-An experiment file is YAML. `falter init` writes [the one below](#the-example), and beside it a
-JSON Schema with which editors complete and check it. `falter plan`, `run`, `rewrites` and
-`variants` take it; `falter.run` takes the same settings as keywords. This page is made from the
-program's table of settings by `python tests/support/experiment_page.py`, and a test holds it
-against the program.
+An experiment file is YAML. `falter init` writes [the example below](#the-example) and a JSON
+Schema, with which editors complete and check the file. `falter plan`, `run`, `rewrites` and
+`variants` read it. `falter.run` has the same settings as keywords.
+`python tests/support/experiment_page.py` generates this page, and a test compares it with the
+program.
 
-- A name that is not on this page is an error, and so is a value that does not fit. A setting
-  without a value (`limit:`) counts as not given.
-- Paths are relative to the file; on the command line, to the folder you are in.
-- Options are laid over the file. `--task` takes the place of `data` and `template`, `--data` that
-  of `task`; what else the file says about your data stays. `--model` replaces the file's models.
-  `--base-url` and the other options about reaching a model hold for all models of the experiment.
-  What the file says about a rewriter or a judge stays where `--rewriter` or `--judge` gives the
-  same name.
-- A recipe is a perturbation (`typos`), one with parameters (`typos:count=2`, or
-  `typos: {count: 2}`), or a chain of them (`word_merge+pad_quotes`, or a list). Here are
-  [all perturbations](perturbations.md).
-- `scorer` is a name, a list of names, or a mapping of tasks to these. On the command line it is
-  `--scorer NAME`, once or several times, or `--scorer TASK=NAME`.
+- An unknown name or an invalid value is an error. A setting without a value (`limit:`) counts as
+  not set.
+- Paths are relative to the file. On the command line, they are relative to the current folder.
+- Options of the command line override the file. `--task` replaces `data` and `template`. `--data`
+  replaces `task`, and the file's other settings of `data` stay. `--model` replaces the models.
+  `--base-url` and the other connection options apply to all models of the experiment. If
+  `--rewriter` or `--judge` gives the same name as the file, the file's other settings of that model
+  stay.
+- A *recipe* is one way to change the prompt: a perturbation (`typos`), a perturbation with
+  parameters (`typos:count=2`, or `typos: {count: 2}`), or a chain of perturbations
+  (`word_merge+pad_quotes`, or a list). See [all perturbations](perturbations.md).
+- `scorer` is a name, a list of names, or a mapping of tasks to names. On the command line, give
+  `--scorer NAME` once or several times, or `--scorer TASK=NAME`.
 """
 
 SECTIONS = (
-    ("The experiment", "Those in bold must be there.", EXPERIMENT),
-    ("A protocol", "Beside the experiment's. [What a protocol is](protocols.md).", STUDY),
+    ("The experiment", "Settings in bold are required.", EXPERIMENT),
+    (
+        "A protocol",
+        "In addition to the experiment's. [What a protocol is](protocols.md).",
+        STUDY,
+    ),
     ("Your own data", "Under `data`. [More about data and templates](tasks.md).", DATA),
     (
         "A model",
-        "In `models`, `rewriter` and `judge`, in the place of a bare name. The options are about "
-        "the experiment's models; `--judge-` and `--rewriter-` with `base-url`, `api` and "
-        "`api-key-env` are about the others. [More about models](clients.md).",
+        "In `models`, `rewriter`, `reader` and `judge`, instead of a bare name. The options apply "
+        "to the experiment's models. For the other models, add the role: `--judge-base-url`, "
+        "`--rewriter-api`, `--reader-api-key-env` and so on. [More about models](clients.md).",
         MODEL,
     ),
     ("A price", "Under `price` of a model.", PRICE),
-    ("How answers are written", "Under `sampling`.", SAMPLING),
+    ("How responses are sampled", "Under `sampling`.", SAMPLING),
     (
-        "Processes of their own",
-        "Under `engine`, or its name alone. [Ray](scale.md#engines-of-their-own-ray).",
+        "Worker processes",
+        "Under `engine`, or only its name. [Ray](scale.md#engines-of-their-own-ray).",
         ENGINE,
     ),
-    ("A gate", "Under `gate`, for `falter gate`. [What it decides](gate.md).", GATE),
+    ("A gate", "Under `gate`, for `falter gate`. [What a gate decides](gate.md).", GATE),
     ("Budget of a gate", "Under `budget` of a gate.", BUDGET),
 )
 
@@ -98,7 +102,7 @@ def page() -> str:
 
 
 def _table(block: Block[Any]) -> str:
-    rows = ["| setting | what it is for | may be | without it | option |", "|---|---|---|---|---|"]
+    rows = ["| setting | meaning | value | default | option |", "|---|---|---|---|---|"]
     for setting in block.settings:
         name = f"**`{setting.name}`**" if setting.required else f"`{setting.name}`"
         option = ", ".join(f"`{flag}`" for flag in setting.option.split())
@@ -147,12 +151,12 @@ Rows = Sequence[Mapping[str, Any]] | DataFrame
 def keywords() -> str:
     """The whole module."""
     below = {"Your own data": DATA, "A price": PRICE, "A model": MODEL, "Sampling": SAMPLING,
-             "Processes of their own": ENGINE,
+             "Worker processes": ENGINE,
              "Budget of a gate": BUDGET, "A gate": GATE}  # fmt: skip
     flat = {setting.name for _, setting in spelled_flat().values()}
     spelled = {DATA: ("Columns", "The columns of your own data"),
                MODEL: ("Reach", "The way to reach a model"),
-               SAMPLING: ("Writing", "The way answers are written")}  # fmt: skip
+               SAMPLING: ("Writing", "The way responses are sampled")}  # fmt: skip
     parts = [TYPES]
     for about, block in below.items():
         base, settings = "TypedDict", block.settings

@@ -45,16 +45,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no list": ({**TEXT, "messages": {"a": 1}}, "'messages' is no list, not a list of turns"),
     "last turn is a call": (
         {**GOOD, "messages": [USER, asks(MADE)]},
-        "ends in a turn that is a call, so nothing is asked",
+        "ends in a turn that is a call, so there is nothing to answer",
     ),
     "role": (
         {**TEXT, "messages": [USER, {"role": "asistant", "content": "x"}]},
-        "row 1, turn 2: the role 'asistant' is none of system, user, assistant, tool",
+        "row 1, turn 2: the role 'asistant' is not one of system, user, assistant, tool",
     ),
-    "turn is a text": ({**TEXT, "messages": ["Hello"]}, "turn 1 is no mapping with a role"),
+    "turn is a text": ({**TEXT, "messages": ["Hello"]}, "turn 1 is not a mapping with a role"),
     "result without a call": (
         {**GOOD, "messages": [USER, {**RESULT, "tool_call_id": "c9"}]},
-        "turn 2 answers the call 'c9', which no turn made",
+        "turn 2 answers the call 'c9', which no earlier turn makes",
     ),
     "call without a result": (
         {**GOOD, "messages": [USER, asks(MADE), USER]},
@@ -62,29 +62,29 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "one result of two": (
         {**GOOD, "messages": [USER, asks(MADE, {**MADE, "id": "c2"}), RESULT]},
-        "has no result of the call 'c2'",
+        "has no result for the call 'c2'",
     ),
     "image": (
         {**TEXT, "messages": [{**USER, "content": [{"type": "image_url", "image_url": "x"}]}]},
-        "turn 1 holds an image: falter changes texts only",
+        "turn 1 contains an image, but falter changes only texts",
     ),
     "audio": (
         {**TEXT, "messages": [{**USER, "content": [{"type": "input_audio"}]}]},
-        "holds a part of the type 'input_audio': falter changes texts only",
+        "contains a part of the type 'input_audio', but falter changes only texts",
     ),
     "two tools of one name": (
         {**GOOD, "tools": [*TOOLS, TOOLS[0]]},
         "offers two tools of the name 'cancel_order'",
     ),
     "tool without a name": ({**GOOD, "tools": [{"x": 1}]}, "offers a tool without a name"),
-    "name that APIs refuse": ({**GOOD, "tools": [{"name": "a b"}]}, "whose name APIs refuse"),
+    "name that APIs refuse": ({**GOOD, "tools": [{"name": "a b"}]}, "a name that APIs reject"),
     "target of no tool": (
         {**GOOD, "target": [{**CALL, "name": "cancel_ordr"}]},
-        "has a target that calls 'cancel_ordr', which is none of its tools",
+        "has a target that calls 'cancel_ordr', which is not one of its tools",
     ),
     "call of no tool": (
         {**TEXT, "messages": [USER, asks(MADE), RESULT]},
-        "turn 2 calls 'cancel_order', which is none of its tools",
+        "turn 2 calls 'cancel_order', which is not one of its tools",
     ),
     "argument of no schema": (
         {**GOOD, "target": [{**CALL, "arguments": {"order": "A"}}]},
@@ -92,16 +92,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "arguments are no JSON": (
         {**GOOD, "messages": [USER, asks(with_arguments("{order")), RESULT]},
-        "turn 2 calls 'cancel_order' with arguments that are no JSON object",
+        "turn 2 calls 'cancel_order' with arguments that are not a JSON object",
     ),
-    "documents without a place": ({**TEXT, "documents": ["x"]}, "no turn says {documents}"),
+    "documents without a place": ({**TEXT, "documents": ["x"]}, "no turn contains {documents}"),
     "documents in a turn of the assistant": (
         {
             "messages": [USER, {"role": "assistant", "content": "{documents}"}, USER],
             "documents": ["x"],
             "target": "1",
         },
-        "no turn says {documents}",
+        "no turn contains {documents}",
     ),
     "documents in two places": (
         {**TEXT, "messages": [{**USER, "content": "{documents} {documents}"}], "documents": ["x"]},
@@ -117,10 +117,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "calls are no list": (
         {**TEXT, "messages": [USER, {"role": "assistant", "tool_calls": True}, USER]},
-        "turn 2 has 'tool_calls' that are no list",
+        "turn 2 has 'tool_calls' that are not a list",
     ),
-    "empty contrast": ({**TEXT, "contrast": [{"ask": "x"}]}, "neither says something"),
-    "no user": ({**TEXT, "messages": [{**USER, "role": "system"}]}, "holds no turn of the user"),
+    "empty contrast": ({**TEXT, "contrast": [{"ask": "x"}]}, "has a contrast without"),
+    "no user": ({**TEXT, "messages": [{**USER, "role": "system"}]}, "has no turn of the user"),
     "no target": ({"messages": [USER]}, "no right answers: name their column with --target"),
 }
 
@@ -164,24 +164,28 @@ def test_what_does_not_go_with_conversations_is_refused(tmp_path: Path) -> None:
     text, tools = ({"rows": [r], "target": "target"} for r in (TEXT, GOOD))
     two = {"rows": [TEXT, {**TEXT, "target": "no"}], "target": "target"}
     cases: list[tuple[Mapping[str, Any], dict[str, Any], str]] = [
-        (text, {"template": "Say: {messages}"}, "a conversation cannot stand inside a text"),
-        (text, {"template": {"system": "x", "input": "y", "messages": "{messages}"}}, "alone"),
-        (two, {"demonstrations": 1}, "no solved examples are shown"),
-        (text, {"recipes": ["template"]}, "no other template"),
-        (text, {"remedy": "tidy_lines"}, "no remedy applies"),
+        (text, {"template": "Say: {messages}"}, "cannot contain a conversation"),
+        (
+            text,
+            {"template": {"system": "x", "input": "y", "messages": "{messages}"}},
+            "can only have",
+        ),
+        (two, {"demonstrations": 1}, "conversations take no demonstrations"),
+        (text, {"recipes": ["template"]}, "no alternative template"),
+        (text, {"remedy": "tidy_lines"}, "remedies do not apply"),
         (text, {"scorer": "choice_likelihood"}, "compares options"),
         ({**text, "choices": "messages"}, {}, "cannot be listed"),
-        (tools, {"models": "simulated"}, "with tools, which 'simulated' does not take"),
-        (tools, {"models": prompt_only}, "does not take"),
+        (tools, {"models": "simulated"}, "with tools, which 'simulated' does not support"),
+        (tools, {"models": prompt_only}, "does not support"),
         (
             tools,
             {"models": {"name": "openai:x", "api": "completions", "base_url": "http://[::1]:9"}},
-            "does not take",
+            "does not support",
         ),
-        ({"rows": [{"messages": [USER]}]}, {"same": "call"}, "offers none"),
-        ({"rows": [{"messages": [USER]}]}, {"same": "label"}, "none are named"),
-        ({"rows": [{"messages": [USER]}]}, {"same": "auto"}, "say how they are compared"),
-        ({"rows": [GOOD, TEXT], "target": "target"}, {}, "some targets are calls"),
+        ({"rows": [{"messages": [USER]}]}, {"same": "call"}, "has no tools"),
+        ({"rows": [{"messages": [USER]}]}, {"same": "label"}, "no labels are named"),
+        ({"rows": [{"messages": [USER]}]}, {"same": "auto"}, "set how answers are compared"),
+        ({"rows": [GOOD, TEXT], "target": "target"}, {}, "some targets are tool calls"),
     ]
     for data, settings, told in cases:
         assert told in refusal(data, tmp_path, **settings), told
@@ -289,7 +293,7 @@ def test_documents_are_sections_that_recipes_reorder_and_turns_that_come_before_
     assert ["documents" in item.fields for item in task.items] == [False, True]
     ((tag,), (other_tag,)) = (item.tags for item in task.items)
     assert tag == other_tag and tag.startswith("chat:")
-    with pytest.raises(UsageError, match="says how one document is written"):
+    with pytest.raises(UsageError, match=r"does not contain \{text\} exactly once"):
         load_tasks(read_experiment(in_memory({"rows": [row], "target": "target", "each": "- "})))
 
 
@@ -304,7 +308,7 @@ def test_the_last_turn_of_the_assistant_is_the_right_answer_and_is_not_sent() ->
     row = {"messages": [USER, asks(MADE)], "tools": TOOLS}
     (task,) = load_tasks(read_experiment({"models": ["simulated"], **memory({"rows": [row]})}))
     assert json.loads(str(task.items[0].target)) == [{**CALL, "arguments": {"order_id": "A"}}]
-    assert "is the right answer and is not sent" in task.remarks[0]
+    assert "is used as the right answer and is not sent" in task.remarks[0]
     prompt = task.templates["open"].build(task.items[0])
     assert render.messages(prompt) == (("user", USER["content"]),)
 

@@ -122,7 +122,7 @@ def test_values_are_those_that_a_file_would_hold() -> None:
         ([{1: "a"}], "row 1 is {1: 'a'}; expected a dictionary of columns"),
         ([{"a": object()}], "the rows in memory, row 1, column 'a' holds a object"),
         ({"rows": "a.csv", "target": "a"}, "expected a list of dictionaries, or a data frame"),
-        ("memory:0123", "The rows 'memory:0123' were in the memory of another process"),
+        ("memory:0123", "The rows 'memory:0123' existed only in the memory of another process"),
         ({"rows": ROWS, "target": "sun"}, "the rows in memory has no column 'sun' for the target"),
     ],
 )
@@ -145,7 +145,7 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_odd_columns_of_a_frame_are_named() -> None:
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(FalterError, match="which is no text"):
+    with pytest.raises(FalterError, match="is not text"):
         offer_rows(pandas.DataFrame([[1]]))
     with pytest.raises(FalterError, match="column 'a' twice"):
         offer_rows(pandas.DataFrame([[1, 2]], columns=["a", "a"]))

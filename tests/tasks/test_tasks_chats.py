@@ -142,7 +142,7 @@ def test_documents_stand_before_the_question() -> None:
 
 @pytest.mark.parametrize("name", ["tools", "rag:all"])
 def test_other_parts_are_refused_by_name(name: str) -> None:
-    with pytest.raises(TaskError, match="has the part 'core' alone"):
+    with pytest.raises(TaskError, match="has only the part 'core'"):
         load_task(name)
 
 

@@ -244,11 +244,11 @@ def test_all_faults_are_listed_at_once(tmp_path: Path) -> None:
     with pytest.raises(TaskError) as caught:
         task("enterprise_case", str(tmp_path))
     for fault in (
-        "the key 'label-printer-shifted-labels' is there 2 times",
+        "the key 'label-printer-shifted-labels' appears 2 times",
         "answers name the document 'HW-999', which is missing",
         "'chat' is not a list with entries",
         "rewrites, tone: 'chat' is not a list with a text for each turn",
-        "rewrites, tone: 'answer' is none of case, chat, question, query",
+        "rewrites, tone: 'answer' is not one of case, chat, question, query",
         "'other' has no translation into de",
         "'label-printer-shifted-labels' has no translation into ja",
     ):
@@ -257,11 +257,11 @@ def test_all_faults_are_listed_at_once(tmp_path: Path) -> None:
 
 def test_a_gold_value_that_the_schema_lacks_is_a_fault(tmp_path: Path) -> None:
     slot = {"name": "light", "type": "choice", "choices": ["red"], "about": "x", "value": "blue"}
-    with pytest.raises(TaskError, match="the value 'blue' is none of its choices"):
+    with pytest.raises(TaskError, match="the value 'blue' is not one of the slot's choices"):
         task("enterprise_case", str(written(tmp_path, slots=[slot])))
 
 
 def test_a_rewritten_request_without_a_gold_value_is_a_fault(tmp_path: Path) -> None:
     reworded = {"paraphrase_free": {"query": "It prints too low."}}
-    with pytest.raises(TaskError, match="slot 'bench': the value '3' does not stand in the query"):
+    with pytest.raises(TaskError, match="slot 'bench': the value '3' does not appear in the query"):
         task("enterprise_case", str(written(tmp_path, rewrites=reworded)))

@@ -213,7 +213,10 @@ def test_a_row_of_another_shape_is_named(
             "line 2 is 'x'; expected the right answer's letter",
         ),
         (lambda t: t.replace("C.Tea", "Tea"), "line 7 is 'Tea is cheap.'; expected C.…"),
-        (lambda t: t.replace("D. It does not rain.\n", ""), "line 16: the block ends; expected D."),
+        (
+            lambda t: t.replace("D. It does not rain.\n", ""),
+            "line 16: the block ends early; expected D.",
+        ),
         (lambda t: t.replace("coffee.\n\n", "coffee.\n"), "line 9 is 'D'; expected an empty line"),
         (lambda _: "", "The task 'logiqa' has no items"),
     ],

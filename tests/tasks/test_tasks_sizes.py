@@ -50,7 +50,8 @@ def test_the_paper_is_planned_without_its_data(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "together: 288 calls" in result.stdout
     assert (
-        "not here, so planned with some filler of about their size, multiplied: imdb, boolq, "
+        "planned with filler text of about the same size, because the data are not on this "
+        "machine: imdb, boolq, "
         "mmlu, mmlu_pro, gpqa, rewardbench;" in result.stdout
     )
 

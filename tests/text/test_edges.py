@@ -25,14 +25,14 @@ def test_a_key_that_is_there_twice_is_an_error(tmp_path: Path) -> None:
     """The second would have taken the first one's place."""
     path = tmp_path / "twice.yaml"
     path.write_text("task: basics\nlimit: 5\nmodels: [simulated]\nlimit: 50\n")
-    with pytest.raises(UsageError, match="'limit' is there twice, again in line 4"):
+    with pytest.raises(UsageError, match="'limit' appears twice, the second time in line 4"):
         read_settings(path)
 
 
 def test_a_scorer_that_can_judge_no_item_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
     """Words are no numbers; it used to ask for the same command again, for ever."""
     (tmp_path / "words.jsonl").write_text('{"q": "Which queue?", "answer": "hardware"}\n')
-    with pytest.raises(UsageError, match=r"can judge no item of 'words'.*'hardware'"):
+    with pytest.raises(UsageError, match=r"cannot score any item of 'words'.*'hardware'"):
         falter.run(
             data={"path": str(tmp_path / "words.jsonl"), "target": "answer"},
             template="{q}\n", models=["simulated"], scorer="numeric", store=tmp_path / "f.db",
@@ -64,7 +64,7 @@ def test_a_thing_has_one_name() -> None:
     class Mine:
         name = "numeric"
 
-    with pytest.raises(PluginError, match="'mine' calls itself 'numeric'"):
+    with pytest.raises(PluginError, match="its own name is 'numeric'"):
         Registry[Mine]("scorer", "falter.nothing").register("mine", Mine())
 
 

@@ -320,7 +320,7 @@ def test_a_run_without_a_plan_has_a_page(path: Path) -> None:
     with opened(path) as source:
         assert [source.codes(n).size for n in range(2)] == [0, 0]
         assert (source.found(0, "sum").size, source.findings(0).page) == (0, "")
-    with pytest.raises(StoreError, match="has no answer yet"):
+    with pytest.raises(StoreError, match="has no response yet"):
         open_result(path, incomplete=True)
 
 
@@ -362,7 +362,7 @@ def test_a_run_is_watched_from_elsewhere(path: Path) -> None:
     before = path.read_bytes()
     part = CliRunner().invoke(cli, ["watch", "--store", str(path), "--once"])
     assert f"{30 - len(taken) - 15 if len(taken) < 15 else 8} of 15 answers" in part.output
-    assert "whoever" not in part.output and "look that pleases is not covered" in part.output
+    assert "whoever" not in part.output and "if you stop at a favourable look" in part.output
     assert path.read_bytes() == before
     missing = CliRunner().invoke(cli, ["watch", "--store", str(path.with_name("no.db"))])
     assert "does not exist" in str(missing.exception)

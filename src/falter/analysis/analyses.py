@@ -43,7 +43,7 @@ from falter.measures.drops import differential_failure, paired_drops
 from falter.measures.estimates import of_result
 from falter.measures.keeps_and_reads import LINES
 from falter.measures.rankings import rank_agreement, rank_sets, ranking_changed, ranking_survival
-from falter.records.errors import StoreError
+from falter.records.errors import StoreError, refusal
 from falter.records.ids import short
 from falter.records.interfaces import ConstrainedScorer, Scorer
 from falter.records.types import Estimate, Recipe, Run
@@ -149,15 +149,13 @@ def _require_complete(tables: Sequence[Table], stored: StoredRun, partial: bool)
     planned = sum(t.planned for t in tables)
     planned = max(planned, int(stored.run.origin.get("cells", 0)))  # all, if it was interrupted
     if not any((t.outcome < OUTCOMES.index("failed")).any() for t in tables):
-        raise StoreError(
-            f"The run {short(stored.run.id)} has no answer yet",
-            hint="run the same command again to finish it",
-        )
+        raise refusal(StoreError, "analysis.no_response", run=short(stored.run.id))
     if not partial and (not stored.planned or answered < planned):
         raise StoreError(
-            f"The run {short(stored.run.id)} is not finished: {answered:,} of "
-            f"{planned:,} planned cells so far",
-            hint="run the same command again to finish it, or report it as it is with --partial",
+            f"The run {short(stored.run.id)} is not finished: {answered:,} of {planned:,} "
+            "responses are stored",
+            hint="run the same command again to finish it, or report the responses so far with "
+            "--partial",
         )
 
 

@@ -105,7 +105,7 @@ def _check(shape: tuple[int, int, int], cells: int, panel: Panel) -> None:
         raise UsageError(
             f"{cells:,} results of {panel.model.label[:80]!r} on {panel.task[:80]!r} would fill a "
             f"table of {items:,} items × {conditions:,} conditions × {runs:,} runs",
-            hint="are the columns of items, conditions and runs the right ones?",
+            hint="check the columns of items, conditions and runs: --item, --condition, --run",
         )
 
 

@@ -19,7 +19,7 @@ from falter.analysis.drop_parts import tables_with_evidence
 from falter.analysis.results import Settings
 from falter.analysis.sentences import sentence
 from falter.analysis.table import MISSING, Table
-from falter.records.errors import DuplicateName, StoreError, UnknownName, UsageError
+from falter.records.errors import DuplicateName, StoreError, UnknownName, UsageError, refusal
 from falter.records.figures import Study
 from falter.records.ids import digest, short
 from falter.records.interfaces import Scorer
@@ -30,7 +30,7 @@ MOST_SIDES = 6  # 15 pairs
 LONGEST_SETTING = 80  # characters
 
 OTHER_SCORERS = (
-    "run one of them again with the other's {}; answers that are stored are not asked for again"
+    "run one of them again with the other's {}; stored responses are not requested again"
 )
 
 
@@ -189,10 +189,7 @@ def _places(runs: Sequence[RunToCompare], models: Sequence[str]) -> list[_Place]
     ids = Counter(source.stored.run.id for source in runs)
     for run, count in ids.items():
         if count > 1:
-            raise DuplicateName(
-                f"The run {short(run)} is named twice",
-                hint="its models are compared when it is named once",
-            )
+            raise refusal(DuplicateName, "analysis.run_twice", run=short(run))
     for called, count in Counter(source.called for source in runs if source.called).items():
         if count > 1:
             raise DuplicateName(f"Two runs are called '{called}'", hint="give each its own name")
@@ -241,7 +238,7 @@ def _shared_tasks(
             f"{name} has {', '.join(dict.fromkeys(own))}" for name, own in by_source.items()
         )
         raise UsageError(
-            f"These sides are not about the same data: {has}",
+            f"These results have no task in common: {has}",
             hint="compare results of the same task, or of a data file of the same name",
         )
     by_task = {name: _one_scorer([p for p in places if p.task == name]) for name in shared}
@@ -249,14 +246,15 @@ def _shared_tasks(
         if len(sides) < 2:
             only = sides[0]
             raise UsageError(
-                f"There is nothing to compare: {only.source_name} asked {only.model} on {name} in "
-                "one way",
-                hint="name a second one, or one with several models or prompts",
+                f"There is nothing to compare: {only.source_name} has a single model and prompt, "
+                f"{only.model}, on {name}",
+                hint="name a second run, or a run with several models or prompts",
             )
         if len(sides) > MOST_SIDES:
             raise UsageError(
-                f"{len(sides)} sides are too many to compare on {name}; at most {MOST_SIDES}",
-                hint="pick some with --model",
+                f"{len(sides)} models and prompts are too many to compare on {name}; at most "
+                f"{MOST_SIDES}",
+                hint="choose some with --model",
             )
     return by_task, [name for name in names if name not in shared]
 
@@ -302,7 +300,7 @@ def _require_one_scorer(places: Sequence[_Place], names: Sequence[str]) -> None:
     if len(set(scorers)) > 1:
         has = ", ".join(f"{n} by {scorer}" for n, scorer in zip(names, scorers, strict=True))
         raise UsageError(
-            f"These sides were scored in different ways: {has}",
+            f"These results were scored in different ways: {has}",
             hint=OTHER_SCORERS.format("--scorer"),
         )
     if any(place.labels != places[0].labels for place in places):
@@ -310,7 +308,7 @@ def _require_one_scorer(places: Sequence[_Place], names: Sequence[str]) -> None:
             f"{name}: {', '.join(place.labels)}" for name, place in zip(names, places, strict=True)
         )
         raise UsageError(
-            f"The scorer {scorers[0]} read other labels on each side: {read}",
+            f"The scorer {scorers[0]} used different labels: {read}",
             hint=OTHER_SCORERS.format("--labels"),
         )
 
@@ -360,10 +358,7 @@ def _sides(source: RunToCompare, incomplete: bool) -> dict[tuple[str, int], Side
 def _require_finished(stored: StoredRun, tables: Sequence[Table]) -> None:
     missing = any((table.outcome[table.in_plan] == MISSING).any() for table in tables)
     if missing or not stored.planned:
-        raise StoreError(
-            f"The run {short(stored.run.id)} is not finished",
-            hint="run the same command again to finish it, or compare what is there with --partial",
-        )
+        raise refusal(StoreError, "analysis.unfinished_run", run=short(stored.run.id))
 
 
 def _compared(sides: Sequence[Side], task: str, settings: Settings) -> SidesCompared:
@@ -371,23 +366,16 @@ def _compared(sides: Sequence[Side], task: str, settings: Settings) -> SidesComp
     if not pairing.items and all(side.evidence is None for side in sides):
         pairing = unpaired(sides)
     if not pairing.items and pairing.other_text:
-        raise UsageError(
-            f"These sides have other data under the same keys of {task}: "
-            f"{pairing.other_text[0]} is not the same item on each",
-            hint="compare runs on the same data; a key has to stay with its text",
+        raise refusal(
+            UsageError, "analysis.other_texts", task=task, other_text=pairing.other_text[0]
         )
     if not pairing.items:
-        raise UsageError(
-            f"These sides have no item of {task} in common",
-            hint="items are paired by their key: name a column of keys with --key when you run, "
-            "and use the same data",
-        )
+        raise refusal(UsageError, "analysis.no_common_item", task=task)
     if not pairing.recipes and pairing.recipes_alone:
         has = "; ".join(f"{name}: {', '.join(own)}" for name, own in pairing.recipes_alone.items())
         raise UsageError(
-            f"These sides have no recipe in common: {has}",
-            hint="run one of them with the other's recipes; a recipe with other parameters is "
-            "another recipe",
+            f"These results have no recipe in common: {has}",
+            hint="run one of them with the other's recipes, with the same parameters",
         )
     return compare_sides(pairing, task, settings)
 

@@ -62,13 +62,14 @@ def analyzed(paths: tuple[Path, ...], options: dict[str, Any]) -> Analysis:
 @click.command()
 @takes("analyze")
 def analyze(paths: tuple[Path, ...], **options: Any) -> None:
-    """Analyse results from elsewhere. Calls no model.
+    """Analyse results of other tools. Calls no model.
 
-    PATH is a table of scores (.csv, .tsv, .parquet, also .gz), long or wide; the samples that
-    lm-evaluation-harness writes with --log_samples; logs of Inspect; JSON results of promptfoo; run
-    folders of HELM; predictions of DOVE; or a folder of these.
-    Columns with usual names are recognised, and the notes say which column was used for what. A
-    column can also be =TEXT (the same for all rows) or @file (the name of the file).
+    PATH is a long or wide table of scores (.csv, .tsv or .parquet, also .gz), samples of
+    lm-evaluation-harness (written with --log_samples), Inspect logs, promptfoo JSON, a HELM run
+    folder, DOVE predictions, or a folder of these.
+
+    Columns with usual names are recognised; notes report the use of each column. Instead of a
+    column you can give =TEXT (the same value for all rows) or @file (the name of the file).
 
     \b
     falter analyze scores.csv --baseline original --html report.html

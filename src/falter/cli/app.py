@@ -124,36 +124,36 @@ def in_flags(message: str, typed: object) -> str:
 INTERRUPTED = 1
 
 COMMANDS = {
-    "analyze": ("analyze:analyze", "Analyse results from elsewhere."),
-    "answers": ("report:answers", "Show what was asked, answered and read."),
-    "baseline": ("gate:baseline", "Keep the outcomes of a version, for 'falter gate'."),
-    "batch": ("requests:batch", "Batches that were handed in to providers."),
+    "analyze": ("analyze:analyze", "Analyse results of other tools."),
+    "answers": ("report:answers", "Show prompts, responses and extracted answers."),
+    "baseline": ("gate:baseline", "Save the outcomes of a version, for 'falter gate'."),
+    "batch": ("requests:batch", "List the batches that were submitted to providers."),
     "compare": ("compare:compare", "Compare runs, models or prompts, paired by item."),
-    "demo": ("run:demo", "See a real language model falter, on this machine."),
-    "doctor": ("doctor:doctor", "Say what is installed and which models answer."),
-    "gate": ("gate:gate", "Hold a model or an application to margins."),
-    "generate": ("generate:generate", "Have a model write the items of enterprise tasks."),
-    "init": ("doctor:init", "Write an experiment file with comments."),
-    "judge": ("ratings:judge", "How far a judge agrees with people."),
-    "list": ("listing:list_names", "List what is registered: perturbations, tasks, ..."),
-    "mend": ("mend:mend", "Try remedies, and say which one helps."),
+    "demo": ("run:demo", "Test a small language model on this machine."),
+    "doctor": ("doctor:doctor", "Show what is installed and which models respond."),
+    "gate": ("gate:gate", "Test a model or an application against margins."),
+    "generate": ("generate:generate", "Let a model write items of the enterprise tasks."),
+    "init": ("doctor:init", "Write a commented experiment file."),
+    "judge": ("ratings:judge", "Measure how well an LLM judge agrees with people."),
+    "list": ("listing:list_names", "List the perturbations, tasks, scorers and so on."),
+    "mend": ("mend:mend", "Test remedies, and report which one helps."),
     "models": ("listing:models", "List, download or quantise the embedded models."),
     "perturb": ("perturb:perturb", "Perturb a text, or every line of standard input."),
     "plan": ("run:plan", "Show the calls, tokens and cost of a run."),
-    "power": ("power:power", "Say how many items and calls a goal needs."),
-    "ratings": ("ratings:ratings", "Summaries that people rate, out and in."),
-    "recommend": ("variants:recommend", "Propose recipes for a task, and say why."),
-    "report": ("report:report", "Report a run or a study, in any form."),
-    "requests": ("requests:requests", "Requests as files, for what answers elsewhere."),
-    "rescore": ("report:rescore", "Read stored answers with another scorer."),
-    "rewrites": ("rewrites:rewrites", "Rewrites that a model makes beforehand."),
-    "run": ("run:run", "Run an experiment, or go on with one."),
+    "power": ("power:power", "Compute how many items and calls a goal needs."),
+    "ratings": ("ratings:ratings", "Export summaries for human rating, import ratings."),
+    "recommend": ("variants:recommend", "Propose perturbations that fit a task."),
+    "report": ("report:report", "Report the results of a stored run."),
+    "requests": ("requests:requests", "Export requests to files, and import responses."),
+    "rescore": ("report:rescore", "Score stored responses with another scorer."),
+    "rewrites": ("rewrites:rewrites", "Prepare and review rewrites made by a model."),
+    "run": ("run:run", "Run an experiment, or resume one."),
     "store": ("store:store", "List, verify, merge and repair stores."),
-    "variants": ("variants:variants", "Publish the perturbed prompts, or check them."),
-    "view": ("view:view", "Look at the answers in a browser."),
-    "watch": ("watch:watch", "Follow a run that another process makes."),
+    "variants": ("variants:variants", "Publish or verify the perturbed prompts."),
+    "view": ("view:view", "View the responses in a browser."),
+    "watch": ("watch:watch", "Follow a run in progress."),
 }
-"""Each command: where it is, which is imported when it is used, and what the list says of it."""
+"""Each command with its home (imported on use) and its summary in the list of commands."""
 
 
 @click.group(
@@ -162,11 +162,12 @@ COMMANDS = {
 )
 @click.version_option(__version__, message="falter %(version)s")
 def cli() -> None:
-    """Measure how far a model's score falls when the prompt changes and its meaning does not.
+    """Measure how far a model's score falls when the prompt changes but its meaning does not.
 
-    Start with 'falter demo'. Data goes to stdout, messages to stderr. Exit codes: 0 success; 1 the
-    run is incomplete, some requests were sent; 2 wrong usage or a failed check, nothing was sent;
-    of 'falter gate' also 3 fail and 4 undecided.
+    Start with 'falter demo'. Results go to stdout, messages to stderr.
+
+    Exit codes: 0 success; 1 the run is incomplete, some requests were sent; 2 wrong usage or a
+    failed check, nothing was sent. 'falter gate' adds 3 (fail) and 4 (undecided).
     """
 
 

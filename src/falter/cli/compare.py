@@ -23,14 +23,15 @@ def compare(
     partial: bool,
     **options: Any,
 ) -> None:
-    """Compare RUNs, paired by item and recipe: who is better, under what, and how sure that is.
+    """Compare models, prompts or runs, paired by item and perturbation. Calls no model.
 
-    Every model of a run is a side, and every template where it was run with several, so that one
-    RUN can be enough; without any, the newest. NAME is what the report calls a run. Calls no model.
+    Shows which system is better, under which perturbation, and with what confidence. A system is a
+    model of a run, with one of its templates if it has several, so a single RUN can be enough.
+    Without RUN, the newest run is used. The report calls a run NAME.
 
-    FILE holds results of another tool, as 'falter analyze' takes them: a log of Inspect, samples of
-    lm-evaluation-harness, JSON of promptfoo, or a table. Sides without a shared item are compared
-    unpaired. The options about columns, --metric, --filter, --baseline and --scale are for files.
+    FILE holds results of another tool, as 'falter analyze' reads them: an Inspect log, samples of
+    lm-evaluation-harness, promptfoo JSON, or a table. Systems without a shared item are compared
+    unpaired. The column options, --metric, --filter, --baseline and --scale apply to files only.
 
     \b
     falter compare 3f1c 9ab2

@@ -17,7 +17,7 @@ from falter.cli.options import takes
 from falter.engine.config import ModelSpec
 from falter.engine.connections import connect, probe_text, probed, probed_tools, tools_text
 from falter.engine.execution import run_async
-from falter.records.errors import FalterError, UsageError
+from falter.records.errors import FalterError, UsageError, refusal
 
 EXTRAS = {
     "local": "cyllama",
@@ -38,13 +38,14 @@ EXTRAS = {
 def doctor(
     names: tuple[str, ...], probe: bool, tools: bool, as_json: bool, **connection: Any
 ) -> int:
-    """Say what is installed, whether models can be reached, and what they can do.
+    """Show what is installed, which models can be reached, and what they support.
 
-    With --probe, one real request of 16 tokens and one for log-probabilities: what the server had
-    to be asked otherwise, how it counts, and the tokens that were used. With --tools, one request
-    that offers a tool: whether the call comes as such, in the text, or not at all.
+    --probe sends one request of 16 tokens and one for log-probabilities. It reports how the request
+    had to be adapted to the server, how the server counts tokens, and the tokens used. --tools
+    sends one request that offers a tool, and reports whether the model calls it as a tool call, in
+    the text, or not at all.
 
-    Exit code 2 if one of these models cannot be used.
+    Exit code 2 if one of the models cannot be used.
     """
     findings: dict[str, Any] = {
         "falter": __version__,
@@ -124,12 +125,12 @@ def _print_findings(findings: dict[str, Any]) -> None:
 @click.command()
 @takes("init")
 def init(path: Path, force: bool) -> None:
-    """Write a commented experiment file to PATH, with its JSON Schema beside it."""
+    """Write a commented experiment file to PATH, and its JSON Schema next to it."""
     from falter.engine.file_schema import EXAMPLE, SCHEMA_FILE, schema
 
     schema_path = path.with_name(SCHEMA_FILE)
     if path.exists() and not force:
-        raise UsageError(f"{path} exists already", hint="give another name, or --force")
+        raise refusal(UsageError, "cli.file_exists", path=path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(EXAMPLE, "utf-8")
     schema_path.write_text(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n", "utf-8")

@@ -35,11 +35,13 @@ def gate(
     comment_path: Path | None,
     **options: Any,
 ) -> int:
-    """Hold a model or an application to margins. Stored answers are not asked for again.
+    """Test a model, a prompt or an application against margins, for a build server.
 
-    A line passes when the loss is shown to be below its margin, fails when a loss is shown and it
-    does not pass, and is undecided else. Exit codes: 0 pass; 1 answers are missing; 2 it cannot
-    decide by design, or bad usage, and nothing was sent; 3 fail; 4 undecided.
+    A criterion passes if the loss is shown to be below its margin. It fails if it does not pass and
+    a loss is shown. Otherwise it is undecided. Stored responses are not requested again.
+
+    Exit codes: 0 pass; 1 responses are missing; 2 wrong usage, or the gate has too few items to
+    decide (nothing was sent); 3 fail; 4 undecided.
 
     \b
     falter gate robustness.yaml
@@ -62,7 +64,7 @@ def gate(
         from falter.gate.stored_results import gate_results
 
         if plan_only:
-            raise UsageError("--plan is about requests, and --results sends none")
+            raise UsageError("--plan counts requests, but --results sends none")
         spec, unparsed, seed = read_spec(settings)
         result = gate_results(
             spec, results, against=against, unparsed=unparsed, seed=seed, **reading
@@ -121,19 +123,19 @@ def _write(
 
 @click.group()
 def baseline() -> None:
-    """Keep the outcomes of a version, to hold later ones against it with 'falter gate --against'.
+    """Save the outcomes of a version, so that 'falter gate --against' can compare later versions.
 
-    A baseline file is text, with one line for each item and one character for each condition. It
-    belongs into version control; no other command writes it.
+    A baseline is a text file, with one line for each item and one character for each condition.
+    Keep it in version control. No other command writes it.
     """
 
 
 @baseline.command()
 @takes("baseline save")
 def save(run: str | None, path: Path, force: bool, store_path: Path) -> None:
-    """Save the outcomes of RUN, the first digits of a run's id; without it, the newest.
+    """Save the outcomes of a run as a baseline file. Calls no model.
 
-    Calls no model.
+    RUN is the id of a run (its first digits are enough). The default is the newest.
 
     \b
     falter gate robustness.yaml
@@ -142,7 +144,7 @@ def save(run: str | None, path: Path, force: bool, store_path: Path) -> None:
     from falter.gate.baseline import save_baseline
 
     if path.exists() and not force:
-        raise UsageError(f"{path} is there already", hint="add --force to write over it")
+        raise UsageError(f"{path} already exists", hint="add --force to replace it")
     saved = save_baseline(store_path, run, path)
     click.echo(f"baseline: {path}, {len(saved.rows):,} items", err=True)
 
@@ -150,7 +152,7 @@ def save(run: str | None, path: Path, force: bool, store_path: Path) -> None:
 @baseline.command("show")
 @takes("baseline show")
 def show_(path: Path, **forms: Any) -> None:
-    """Show what a baseline FILE holds: the score of each condition, and how many answers turned."""
+    """Show the scores in a baseline file, and how many responses flipped in each condition."""
     from falter.gate.baseline import baseline_study, read_baseline
 
     show(baseline_study(read_baseline(path)), **forms)

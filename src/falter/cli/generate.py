@@ -19,9 +19,10 @@ MAX_PRINTED = 20
 
 @click.group()
 def generate() -> None:
-    """Cases, chats, questions and slots for issues of your own, written by a model.
+    """Let a model write the items of the enterprise tasks, for issues of your own.
 
-    Write them, check them, let people review them; then run the enterprise tasks on the folder.
+    The items are cases, chats, questions and slots. Generate them, check them, and let people
+    review them. Then run the enterprise tasks on the folder.
     """
 
 
@@ -37,13 +38,13 @@ def items_command(
     as_json: bool,
     **connection: Any,
 ) -> int:
-    """Write the items of issues into FOLDER, and ask again for those that break a rule.
+    """Generate the items of issues into FOLDER. Items that break a rule are requested again.
 
     \b
     falter generate items mine --issues issues.jsonl --domain domain.yaml --writer openai:NAME
     falter run --task enterprise_case:mine --model openai:OTHER
 
-    Exit code 1 if some items are not whole; the same command goes on where it stopped.
+    Exit code 1 if some items are incomplete. Run the same command again to continue.
     """
     from falter.engine.config import ModelSpec
     from falter.engine.generation import generate_items
@@ -70,7 +71,7 @@ def items_command(
 @generate.command("check")
 @takes("folder argument")
 def check_command(folder: Path) -> None:
-    """Check the items of FOLDER by rule: structure, lengths, sources, slots, leaks."""
+    """Check the structure, lengths, sources, slots and leaks of the items in FOLDER, by rule."""
     from falter.engine.generation import items_in
 
     click.echo(f"{len(items_in(folder)):,} items, no fault")
@@ -79,7 +80,7 @@ def check_command(folder: Path) -> None:
 @generate.command("sheet")
 @takes("generate sheet")
 def sheet_command(folder: Path, output: Path) -> None:
-    """Write a review sheet: a line for each part, with a column for ok, reject or edit."""
+    """Write a review sheet with one row for each text, and a column for ok, reject or edit."""
     from falter.engine.generation import write_sheet
 
     click.echo(f"{write_sheet(folder, output):,} items in {output}")
@@ -88,7 +89,7 @@ def sheet_command(folder: Path, output: Path) -> None:
 @generate.command("apply")
 @takes("generate apply")
 def apply_command(folder: Path, sheet: Path) -> None:
-    """Carry out a reviewed sheet: rejected items move away, edited texts replace the old ones."""
+    """Apply a reviewed sheet: move rejected items away, and replace texts by their edits."""
     from falter.engine.generation import apply_sheet
 
     rejected, edited = apply_sheet(folder, sheet)

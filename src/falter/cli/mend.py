@@ -12,7 +12,7 @@ from rich.console import Console
 from falter.cli.app import typed_command
 from falter.cli.options import settings_from, show, taken_out, takes
 from falter.cli.progress import Meter
-from falter.records.errors import UsageError, printable
+from falter.records.errors import UsageError, printable, refusal
 from falter.store.store import Store
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ def mend(
     apply_path: Path | None,
     **options: Any,
 ) -> int:
-    """Try remedies on the same perturbed prompts, and say which one helps.
+    """Test remedies (mitigations) on the same perturbed prompts, and report which one helps.
 
-    A remedy is picked on one half of the items and confirmed on the other; what is not confirmed
-    is not said to help. Answers that are stored already are not asked for again.
+    One half of the items selects a remedy, and the other half confirms it. Only a confirmed remedy
+    is reported to help. Stored responses are not requested again.
 
     \b
     falter mend --task basics --model smollm2 --limit 60
@@ -44,9 +44,7 @@ def mend(
     from falter.engine.study import carry_out_study, read_study, study_in
 
     if apply_path is not None and apply_path.exists():
-        raise UsageError(
-            f"{apply_path} exists already", hint="--apply writes a new file; give another name"
-        )
+        raise UsageError(f"{apply_path} already exists", hint="name a new file with --apply")
     forms = taken_out(options, "form options")
     file = options["file"]
     settings, folder = settings_from(options)
@@ -74,7 +72,10 @@ def mend(
     if apply_path is not None and mended is not None:
         _write(mended, apply_path)
     if failed:
-        click.echo(f"error: {failed:,} cells failed; run the same command again", err=True)
+        click.echo(
+            f"error: {failed:,} requests failed; run the same command again to repeat them",
+            err=True,
+        )
     return 1 if failed else 0
 
 
@@ -105,8 +106,4 @@ def _write(mended: str | NothingToApply, path: Path) -> None:
 def _require_beside(path: Path, folder: Path) -> None:
     """The new file goes into the experiment's folder, to which its paths are relative."""
     if path.parent.resolve() != folder.resolve():
-        raise UsageError(
-            f"--apply {path} is not in the folder of the experiment, to which its paths are "
-            "relative",
-            hint="write it beside the experiment",
-        )
+        raise refusal(UsageError, "cli.other_folder", path=path)

@@ -16,7 +16,7 @@ from falter.cli.app import Typed, option_tables
 from falter.engine.config import EXPERIMENT, STUDY, Experiment, overlay, read_experiment
 from falter.engine.experiment_file import check_permits, read_settings
 from falter.engine.settings import Block, Option, options_of
-from falter.records.errors import InvalidValue, UnknownName, UsageError
+from falter.records.errors import InvalidValue, UnknownName, UsageError, refusal
 
 if TYPE_CHECKING:
     from falter.records.figures import Study
@@ -56,7 +56,7 @@ def read_env_file(path: Path) -> Iterator[tuple[str, str]]:
             continue
         found = LINE.fullmatch(line)
         if found is None:
-            raise UsageError(f"Line {number} of {path} is not NAME=value", hint="one to a line")
+            raise refusal(UsageError, "cli.no_pair", number=number, path=path)
         quoted = QUOTED.fullmatch(found[2])
         yield found[1], quoted[2] if quoted else re.sub(r"(?:^|\s+)#.*", "", found[2])
 
@@ -68,10 +68,7 @@ def experiment_from(options: dict[str, Any]) -> Experiment:
     """The experiment in a file, under the options; it need not have models."""
     data, folder = settings_from(options, needs_models=False)
     if data.get("protocol") is not None:
-        raise UsageError(
-            "This command needs an experiment, not a protocol",
-            hint="'falter run', 'plan' and 'rewrites prepare' take a protocol",
-        )
+        raise refusal(UsageError, "cli.no_protocol")
     return read_experiment(data, folder=folder, needs_models=False)
 
 
@@ -95,10 +92,7 @@ def settings_from(
         check_permits(settings, Path(file), env=env, code=bool(code))
         return overlay(settings, options), Path(file).parent
     if needs_models and not options.get("models"):
-        raise UsageError(
-            "No model is named",
-            hint="give an experiment file, or --task basics --model smollm2",
-        )
+        raise refusal(UsageError, "cli.no_model")
     return overlay({}, options), Path()
 
 

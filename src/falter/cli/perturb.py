@@ -23,7 +23,7 @@ from falter.perturbations import apply_recipe, perturbations
 from falter.perturbations.configuration import SettingPerturbation
 from falter.perturbations.recipes import Applied, text_key
 from falter.records.codec import json_text, to_json
-from falter.records.errors import TaskError, UsageError
+from falter.records.errors import TaskError, UsageError, refusal
 from falter.records.render import plain
 from falter.records.types import Prompt, Recipe, Section
 
@@ -67,7 +67,7 @@ def perturb(
 ) -> None:
     """Perturb TEXT, or every line of standard input.
 
-    The changes of a text depend on the text and the seed, not on the lines around it.
+    The changes depend on the text and the seed only, not on other lines.
 
     \b
     falter perturb -p typos "What is the capital of France?"
@@ -78,9 +78,7 @@ def perturb(
     """
     chosen: dict[str, Any] = {"task": task, "limit": limit, "scorer": scorer}
     if (experiment or any(chosen.values())) and not check:
-        raise UsageError(
-            "--task, --experiment, --limit and --scorer need --check", hint="add --check"
-        )
+        raise refusal(UsageError, "cli.only_with_check")
     if not names and not check:
         raise UsageError("No perturbation is named", hint="for example: -p typos")
     specs = _specs(names, grid=grid)
@@ -93,10 +91,7 @@ def perturb(
     )
     for recipe in perturber.recipes:
         if not recipe.steps:
-            raise UsageError(
-                f"'{recipe.label}' changes how a model is asked, not the text",
-                hint="use it in the recipes of an experiment",
-            )
+            raise refusal(UsageError, "cli.setting_recipe", recipe=recipe.label)
     if check:
         texts = (row[field] for row in _rows(field)) if field else iter(text or _lines())
         _check_texts(perturber, texts, language or "en", as_json)
@@ -141,8 +136,8 @@ def _change_texts(
                 continue
             if applied.step is not None and len(recipe.steps) > 1:
                 click.echo(
-                    f"{recipe.label}: '{applied.step}' has nothing left to change; the text stays "
-                    "as it was",
+                    f"{recipe.label}: '{applied.step}' found nothing left to change, so the text "
+                    "is unchanged",
                     err=True,
                 )
             click.echo(f"{recipe.label}\t{changed}" if grid else changed)
@@ -228,9 +223,7 @@ def _check_prompts(
     from falter.analysis.meaning_checks import equal_prompts
 
     if chosen["task"] and file:
-        raise UsageError(
-            "--task and --experiment cannot be used together", hint="keep one of the two"
-        )
+        raise refusal(UsageError, "cli.task_and_experiment")
     if file is not None:
         settings = dict(read_settings(file))
         # No model is asked here, but tasks are loaded.

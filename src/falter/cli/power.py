@@ -15,7 +15,7 @@ from rich.text import Text
 from falter.cli.analyze import analyzed
 from falter.cli.options import taken_out, takes
 from falter.records.codec import to_json
-from falter.records.errors import InvalidValue, UsageError
+from falter.records.errors import InvalidValue, UsageError, refusal
 
 if TYPE_CHECKING:
     from falter.analysis.results import Analysis
@@ -240,8 +240,8 @@ def _variances(parts: VarianceParts) -> list[str]:
     texts = [f"Variances: {known}."]
     if unknown:
         texts.append(
-            f"Not known, and so a part of the others: {' and '.join(unknown)}. More draws or "
-            "repeats gain more than stands here."
+            f"Not estimated, and therefore included in the others: {' and '.join(unknown)}. More "
+            "draws or repeats gain more than is shown here."
         )
     return texts
 
@@ -255,11 +255,12 @@ def power(
     source: str | None, items: int | None, level: float, store_path: Path, show_json: bool,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Say how many items and calls a goal needs. Sends nothing.
+    """Compute how many items and calls a goal needs. Sends nothing.
 
-    Goals are in points, what you expect is a share between 0 and 1. Items are counted twice: for
-    a statement about items like these, and for one about exactly the --items there are, which
-    needs fewer. If the items cannot reach a goal, the best that they can reach is shown.
+    Goals are in points, and your assumptions are shares between 0 and 1. Each goal has two numbers
+    of items: for a claim about similar items (superpopulation), and for a claim about exactly your
+    --items (finite population), which needs fewer. If the items cannot reach a goal, the best that
+    they can reach is shown.
 
     \b
     falter power --drop 2 --items 1000
@@ -309,7 +310,7 @@ def _clusters(size: float | None, icc: float | None) -> dict[str, Any]:
     if size < 1.0 or not 0.0 <= (icc or 0.0) <= 1.0:
         raise InvalidValue("--cluster-size, --icc", (size, icc), "1 or more items, and 0 to 1")
     known = USUAL_ICC if icc is None else icc
-    assumed = f"Assumed: the drops of a cluster are alike by {known:g}. --icc sets it."
+    assumed = f"Assumed: drops in a cluster correlate by {known:g}. --icc sets it."
     notes = (assumed,) if icc is None else ()
     return {"design_effect": 1.0 + (size - 1.0) * known, "notes": notes}
 
@@ -318,7 +319,7 @@ def _design(items: int | None, conditions: int, draws: int, repeats: int) -> Des
     from falter.stats.variance import Design
 
     if items is None:
-        raise UsageError("--mean needs --items", hint="the number of items that are planned")
+        raise UsageError("--mean needs --items", hint="add the planned number of items: --items N")
     return Design(items=items, conditions=conditions, draws=draws, repeats=repeats)
 
 
@@ -334,10 +335,7 @@ def _mean(
     from falter.engine.power import components_in, components_of, design_errors
 
     if components is None and pilot is None:
-        raise UsageError(
-            "--mean needs variances",
-            hint="give --components item=0.12,interaction=0.05, or results with --from",
-        )
+        raise refusal(UsageError, "cli.no_variances")
     notes: tuple[str, ...] = ()
     if components is not None:
         parts = components_in(components)
@@ -382,8 +380,5 @@ def _analysis(
         usual = {"unparsed": "wrong", "margin": 2.0, "level": 0.95, "seed": 0}
         return analyzed((path,), {**columns, **usual, "baseline": baseline})
     if not store_path.exists():
-        raise UsageError(
-            f"--from {source} is neither a file nor a run: there is no store {store_path}",
-            hint="give a file, or the store with --store",
-        )
+        raise refusal(UsageError, "cli.no_source", source=source, store_path=store_path)
     return open_result(store_path, source, incomplete=True).analysis

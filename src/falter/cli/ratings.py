@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 @click.group()
 def ratings() -> None:
-    """Summaries that people rate: a sheet out, and what they wrote in.
+    """Export summaries for human rating and import the ratings.
 
-    For a run of the protocol 'relevance'. Neither command asks a model.
+    For a run of the protocol 'relevance'. Neither command calls a model.
     """
 
 
@@ -39,15 +39,17 @@ def ratings() -> None:
 def export_command(
     run: str | None, output: Path | None, articles: int, seed: int, store_path: Path
 ) -> None:
-    """Write the sheet: three summaries of each article, in an order that says nothing.
+    """Write a rating sheet with three summaries of each article, in random order.
 
     \b
     falter ratings export -o sheet.csv
     falter ratings import ann.csv bob.csv
 
-    The expected summary, that of the article as it stands, and that of the article with its
-    relevant sentences reworded. Give each rater a copy, to fill in faithfulness (0 or 1), coherence
-    and relevance (1 to 5); what is left empty is not rated. RUN is a run or study, else the latest.
+    The three are the expected summary, the model's summary of the unchanged article, and its
+    summary with the relevant sentences reworded. Give each rater a copy, to fill in faithfulness
+    (0 or 1), coherence and relevance (1 to 5). An empty cell is not rated.
+
+    RUN is the id of a run or protocol run (its first digits are enough). The default is the newest.
     """
     from falter.engine.ratings import summary_sheet
 
@@ -75,15 +77,15 @@ def import_command(
     store_path: Path,
     as_json: bool,
 ) -> None:
-    """Read filled-in sheets, one rater a file, and print how each kind of summary was rated.
+    """Read completed sheets, one file for each rater, and print the ratings of each summary type.
 
-    With the run, the articles and the seed that the sheet was made with. Several raters of a
-    summary are averaged; intervals are over articles. Nothing is stored: keep the files.
+    Give the same run, --articles and --seed as for the export. Several ratings of a summary are
+    averaged, and the intervals are over articles. Nothing is stored, so keep the files.
     """
     from falter.engine.ratings import summary_ratings
 
     if not paths:
-        raise UsageError("No file is named", hint="the sheets that people filled in")
+        raise UsageError("No file is named", hint="name the sheets that people filled in")
     for path in paths:
         if not path.is_file():
             raise UsageError(f"There is no file {path}", hint="name the filled-in sheets")
@@ -130,7 +132,7 @@ def _mean(estimate: Estimate) -> str:
 
 @click.group()
 def judge() -> None:
-    """A model that judges others: how far it agrees with people."""
+    """Measure how well an LLM judge agrees with human raters."""
 
 
 @judge.command("calibrate")
@@ -144,14 +146,14 @@ def calibrate(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Ask a judge for pairs of texts that people have rated, and compare.
+    """Let a judge rate pairs of texts that people have rated, and compare the ratings.
 
     \b
     falter judge calibrate --judge openai:NAME --limit 200
     falter judge calibrate mine.csv --judge openai:NAME --question similarity --ratings ann,bob
 
-    FILE is CSV, JSON or JSONL; without one, the 999 pairs of PandaLM's test set with the
-    preferences of three people. Preferences are 1, 2 or 0 for neither; similarities 1 to 3.
+    FILE is CSV, JSON or JSONL. Without it, the 999 pairs of PandaLM's test set are used, with the
+    preferences of three people. A preference is 1, 2, or 0 for neither; a similarity is 1 to 3.
     """
     from falter.engine.config import ModelSpec
     from falter.engine.ratings import BUNDLED_RATINGS, calibrate_judge

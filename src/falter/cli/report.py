@@ -35,11 +35,12 @@ def report(
     partial: bool,
     **forms: Any,
 ) -> None:
-    """Report RUN, the first digits of the id of a run or of a protocol's study; without it, the
-    newest. Calls no model.
+    """Report the results of a stored run. Calls no model.
 
-    \b
-    Every form has the same numbers. 'falter report RUN --figure drops --csv' prints one figure.
+    RUN is the id of a run or protocol run (its first digits are enough). The default is the newest.
+
+    Every output form has the same numbers. 'falter report RUN --figure drops --csv' prints one
+    figure.
     """
     from falter.analysis.export import write_scores
     from falter.engine.results import open_result
@@ -80,9 +81,11 @@ def answers(
     run: str | None, store_path: Path, limit: int, as_json: bool, html_path: Path | None,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Show the answers of RUN, the first digits of a run's or a study's id; without it, the newest.
+    """Show prompts, responses and the answers that the scorer extracted. Calls no model.
 
-    Calls no model. Each answer stands beside that to the clean prompt, with what the scorer read.
+    RUN is the id of a run or protocol run (its first digits are enough). The default is the newest.
+
+    Each response is shown next to the response to the clean prompt.
 
     \b
     falter answers --lost --recipe typos
@@ -138,12 +141,13 @@ def rescore(
     run: str | None, scorer: str | None, reader: str | None, labels: str | None, store_path: Path,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Read the stored answers of RUN again, by another scorer, a model or people, and show both
-    readings.
+    """Score stored responses again with another scorer, a model or people; compare both scores.
 
-    RUN keeps its scorer. Without RUN, the newest. Only --reader calls a model: once for each reply
-    that the scorer inferred or could not read, and for at most 50 that state their answer, to
-    compare. Its replies are stored and not asked for again.
+    RUN is the id of a run (its first digits are enough). The default is the newest.
+
+    The run keeps its scorer. Only --reader calls a model. It sends one request for each response
+    whose answer is inferred or unparsed. For comparison, it also sends up to 50 responses that
+    state their answer. The reader's responses are stored and not requested again.
 
     \b
     falter rescore --scorer label

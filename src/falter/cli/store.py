@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from falter.cli.options import takes
-from falter.records.errors import StoreError, printable
+from falter.records.errors import StoreError, printable, refusal
 from falter.records.ids import short
 from falter.store.maintenance import prune, repair, verify
 from falter.store.merge import MergeReport, merge
@@ -19,13 +19,13 @@ from falter.store.studies import studies
 
 @click.group()
 def store() -> None:
-    """The store of answers and runs: list runs and studies, verify, repair, merge, copy, prune."""
+    """List, verify, repair, merge, copy and prune stores of responses and runs."""
 
 
 @store.command("verify")
 @takes("store option")
 def verify_command(store_path: Path) -> int:
-    """Recompute every hash, follow every reference, count every plan."""
+    """Verify a store: recompute every hash, follow every reference, count every plan."""
     with _existing(store_path) as opened:
         verification = verify(opened)
     for problem in verification.problems:
@@ -40,17 +40,17 @@ def verify_command(store_path: Path) -> int:
 @store.command("repair")
 @takes("store repair")
 def repair_command(store_path: Path, new_path: Path | None) -> None:
-    """Copy what is sound into a new file, and say what is not.
+    """Copy the sound records into a new file, and report the others.
 
-    The damaged file stays as it is. Run the same experiments again with the new file: what was
-    left out is asked again, and nothing else.
+    The damaged file is not changed. Run the same experiments again with the new file: only the
+    responses that were left out are requested again.
     """
     new_path = new_path or store_path.with_name(f"{store_path.stem}.repaired{store_path.suffix}")
     found = repair(store_path, new_path)
     for problem in found.problems:
         click.echo(printable(problem))
     click.echo(f"{new_path} holds {_counted(found.kept)}", err=True)
-    click.echo(f"{len(found.problems):,} left out, for the reasons above", err=True)
+    click.echo(f"{len(found.problems):,} records left out, for the reasons above", err=True)
 
 
 def _counted(rows: Mapping[str, int]) -> str:
@@ -67,14 +67,14 @@ def _counted(rows: Mapping[str, int]) -> str:
 @store.command("merge")
 @takes("store merge")
 def merge_command(sources: tuple[Path, ...], store_path: Path) -> None:
-    """Add to the store what it lacks of other stores, such as those of shards.
+    """Add the records of other stores, such as those of shards, to the store.
 
     \b
     falter run EXPERIMENT.yaml --shard 1/2 --store one.db        # here
     falter run EXPERIMENT.yaml --shard 2/2 --store two.db        # on another machine
     falter store merge one.db two.db --store whole.db
 
-    Every row is checked before it is taken. Of two answers to one request the first is kept.
+    Every row is checked first. If two stores answer the same request, the first response is kept.
     """
     _say_added(merge(sources, store_path), store_path)
 
@@ -82,9 +82,9 @@ def merge_command(sources: tuple[Path, ...], store_path: Path) -> None:
 @store.command("copy")
 @takes("store copy")
 def copy_command(runs: tuple[str, ...], store_path: Path, new_path: Path) -> None:
-    """Copy runs with everything that they need into another store.
+    """Copy runs, with everything that they need, into another store.
 
-    A store that holds only these is what to hand on, or to keep instead of the whole.
+    Use the copy to share these runs, or to keep them instead of the whole store.
     """
     with _existing(store_path):
         pass
@@ -94,15 +94,16 @@ def copy_command(runs: tuple[str, ...], store_path: Path, new_path: Path) -> Non
 @store.command("prune")
 @takes("store prune")
 def prune_command(names: tuple[str, ...], store_path: Path, yes: bool) -> None:
-    """Remove runs or studies, with the answers that no other run needs; then shrink the file.
+    """Remove runs or protocol runs, and the responses that no other run needs.
 
     \b
-    falter store prune RUN               # says what would go
-    falter store prune RUN --yes         # and it is gone
+    falter store prune RUN               # shows what would be removed
+    falter store prune RUN --yes         # removes it
 
-    Answers were paid for, and there is no way back: 'falter store copy' hands on what you want to
-    keep. Without a name, what no run needs goes: prompts of plans that were made anew, and the
-    records of failures that have an answer by now. Rewrites and reviews stay.
+    Removed responses cannot be restored: first copy those that you want to keep with 'falter store
+    copy'. Without RUN, the command removes only records that no run needs: prompts of replaced
+    plans, and failures of requests that have a response by now. Rewrites and
+    reviews stay. The file then shrinks.
     """
     with _existing(store_path):
         pass
@@ -112,18 +113,20 @@ def prune_command(names: tuple[str, ...], store_path: Path, yes: bool) -> None:
     if report.kept:
         runs = ", ".join(map(short, report.unfinished))
         click.echo(
-            f"note: {report.kept:,} answers stay: run {runs} was interrupted before its plan was "
-            "whole and may need them; run it to its end first, or prune it too",
+            f"note: {report.kept:,} responses are kept: run {runs} was interrupted before its "
+            "plan was complete and may need them; finish that run first, or prune it too",
             err=True,
         )
     if not yes:
         if any(report.removed.values()):
-            click.echo("nothing is removed yet: the same command with --yes does it", err=True)
+            click.echo(
+                "nothing has been removed; run the same command with --yes to remove them", err=True
+            )
         return
     if not report.shrunk:
         click.echo(
-            "note: another process has the store open, so the file keeps its size; what is free "
-            "in it is used again",
+            "note: another process has the store open, so the file keeps its size; its free "
+            "space will be reused",
             err=True,
         )
         return
@@ -135,8 +138,8 @@ def _say_added(report: MergeReport, path: Path) -> None:
     click.echo(f"{path}: {_counted(report.added)} added", err=True)
     if report.twice:
         click.echo(
-            f"note: {report.twice:,} requests were answered in two stores with another text or at "
-            "another time; the answer that was there first is kept",
+            f"note: {report.twice:,} requests have different responses in two stores; the "
+            f"response that was already in {path} is kept",
             err=True,
         )
 
@@ -158,7 +161,7 @@ def runs_command(store_path: Path) -> None:
 @store.command("studies")
 @takes("store option")
 def studies_command(store_path: Path) -> None:
-    """List the protocols that were run, the newest last, with the run of each part."""
+    """List the protocol runs, the newest last, with the run of each part."""
     with _existing(store_path) as opened:
         stored_studies = studies(opened)
     for study in stored_studies:
@@ -172,8 +175,5 @@ def studies_command(store_path: Path) -> None:
 
 def _existing(path: Path) -> Store:
     if path.exists() and not path.stat().st_size:
-        raise StoreError(
-            f"The store {path} is empty: all that it held is gone",
-            hint="restore it from a copy, or delete the file and start the runs once more",
-        )
+        raise refusal(StoreError, "cli.empty_store", path=path)
     return Store.existing(path, writes=False)

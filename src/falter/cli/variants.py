@@ -25,13 +25,13 @@ MAX_PRINTED = 20
 
 @click.group()
 def variants() -> None:
-    """Publish the perturbed prompts of an experiment, or check a published set. Sends nothing."""
+    """Publish the perturbed prompts of an experiment, or verify a published set. Sends nothing."""
 
 
 @variants.command()
 @takes("variants export")
 def export(store_path: Path, output: Path | None, prompts: bool, **options: Any) -> None:
-    """Write a manifest: one line for each variant with its id, and a hash over all of them."""
+    """Write a manifest: the id of each perturbed prompt, one per line, and a hash of all."""
     experiment = experiment_from(options)
     with bank_in(experiment, store_path) as bank:
         sets = variant_sets(experiment, bank)
@@ -49,7 +49,7 @@ def export(store_path: Path, output: Path | None, prompts: bool, **options: Any)
 @variants.command()
 @takes("variants verify")
 def verify(manifest: Path, store_path: Path, **options: Any) -> int:
-    """Check MANIFEST: its own hashes, and whether an experiment makes the same variants.
+    """Verify the hashes of MANIFEST and, with an experiment, that it generates the same prompts.
 
     Exit code 1 if anything differs.
     """
@@ -77,10 +77,10 @@ def verify(manifest: Path, store_path: Path, **options: Any) -> int:
 @click.command()
 @takes("recommend")
 def recommend(as_json: bool, **options: Any) -> None:
-    """Propose recipes for the shape of a task, and say why. Sends nothing.
+    """Propose perturbations that fit a task, with reasons. Sends nothing.
 
-    Up to 25 items are looked at and every recipe that may fit is tried on them: it is proposed
-    if it changes at least a fifth of the prompts.
+    The command applies every perturbation that may fit to up to 25 items. It proposes those that
+    change at least a fifth of the prompts.
 
     \b
     falter recommend --task basics

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from falter.cli.options import STORE_PATH, takes
-from falter.records.errors import UsageError
+from falter.records.errors import UsageError, refusal
 
 if TYPE_CHECKING:
     from falter.store.studies import StoredStudy
@@ -31,8 +31,11 @@ def view(
     port: int | None,
     no_open: bool,
 ) -> None:
-    """Look at the answers of RUN, the first digits of a run's or a study's id; without it, the
-    newest. Several can be named and put side by side. Calls no model.
+    """View the responses of a run in a browser. Calls no model.
+
+    RUN is the id of a run or protocol run (its first digits are enough). The default is the newest.
+
+    The page can show several runs side by side.
 
     \b
     falter view
@@ -47,7 +50,7 @@ def view(
 
     stores = [name for name in names if Path(name).is_file()]
     if len(stores) > 1 or (stores and store_path != STORE_PATH):
-        raise UsageError("More than one store is named", hint="a page shows the runs of one")
+        raise refusal(UsageError, "cli.several_stores")
     path = Path(stores[0]) if stores else store_path
     require_store(path)
     runs = [name for name in names if name not in stores]
@@ -87,12 +90,13 @@ async def _serve(
                 with contextlib.suppress(NotImplementedError):  # Windows
                     loop.add_signal_handler(number, stopped.set)
             click.echo(page.address)
-            click.echo("Ctrl-C ends it. Whoever has this address can read the answers.", err=True)
+            click.echo("Ctrl-C ends it. Anyone with this address can read the responses.", err=True)
             if opens:
                 await asyncio.to_thread(webbrowser.open, page.address)
             with await source:
                 await stopped.wait()
     except OSError as error:
         raise UsageError(
-            f"The port {port} cannot be used: {error.strerror}", hint="leave out --port"
+            f"The port {port} cannot be used: {error.strerror}",
+            hint="choose another port, or leave --port out to use a free one",
         ) from error

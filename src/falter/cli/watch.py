@@ -26,8 +26,11 @@ LEAST_REST = 10  # a look takes at most a tenth of the time
 @click.command()
 @takes("watch")
 def watch(run: str | None, store_path: Path, every: float, once: bool) -> None:
-    """Follow RUN, the first digits of a run's or a study's id, from another terminal; without it,
-    the newest. Ends with the run, or with Ctrl-C. Sends nothing and changes nothing.
+    """Follow a run in progress from another terminal. Sends nothing and changes nothing.
+
+    RUN is the id of a run or protocol run (its first digits are enough). The default is the newest.
+
+    The command ends with the run, or with Ctrl-C.
     """
     require_store(store_path)
     with Store(store_path, writes=False) as store, contextlib.suppress(KeyboardInterrupt):
@@ -75,8 +78,8 @@ def _grid(panel: PanelSoFar, level: float, planning: bool) -> Grid:
         name="so-far",
         title=f"{panel.model} on {panel.task}: {counts}",
         text=(
-            f"Drops so far, in points; the {level:.0%} intervals hold for all recipes at once, for "
-            "a reader who looks once. Stopping at a look that pleases is not covered.",
+            f"Drops so far, in points; the {level:.0%} intervals are simultaneous over all "
+            "recipes and valid for one look. They do not hold if you stop at a favourable look.",
         ),
         columns=(
             Column(name="recipe"),

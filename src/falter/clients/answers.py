@@ -97,7 +97,9 @@ class Answer:
         """
         odd = next((s.logprob for s in self.scores if not math.isfinite(s.logprob)), self.value)
         if odd is not None and not math.isfinite(odd):
-            return failed_key(key, f"the model gave the score {odd}, which is no finite number")
+            return failed_key(
+                key, f"the model returned the score {odd}, which is not a finite number"
+            )
         text, reasoning, finish_reason = self.text, self.reasoning, self.finish_reason
         if text is not None and len(text) > LONGEST_TEXT:
             text, finish_reason = text[:LONGEST_TEXT], "length"
@@ -145,7 +147,7 @@ def _arguments(value: Any) -> str:
     try:
         return json_line(value)[:LONGEST_TEXT]
     except (TypeError, ValueError, RecursionError):
-        return "arguments that are no JSON"
+        return "arguments that are not JSON"
 
 
 def read_json(raw: bytes) -> Any:
@@ -181,7 +183,7 @@ def _bounded(digits: str) -> int | float:
 
 
 def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _check_depth(data: Any) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from falter.clients.answers import Answer, failed
-from falter.records.errors import EndpointError, EngineLost
+from falter.records.errors import EndpointError, EngineLost, refusal
 from falter.records.interfaces import Capabilities
 from falter.records.types import Model, Request, Response
 
@@ -47,7 +47,7 @@ class BaseClient(ABC):
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
         """The log-likelihood of every continuation after its context, a response a request."""
-        raise EndpointError(f"{self.model.label} gives no log-likelihoods of given answers")
+        raise refusal(EndpointError, "clients.no_likelihoods", model=self.model.label)
 
     @property
     def address(self) -> str | None:
@@ -175,7 +175,9 @@ class Batcher(Generic[Q, A]):
         try:
             answers = self._answer(questions)
             if len(answers) != len(questions):
-                raise ValueError(f"{len(answers)} answers to {len(questions)} questions")
+                raise ValueError(
+                    f"the model returned {len(answers)} responses to {len(questions)} requests"
+                )
             return answers
         except (Exception, SystemExit) as error:
             failure = error if isinstance(error, Exception) else RuntimeError(repr(error))
@@ -238,9 +240,9 @@ class BatchClient(BaseClient):
         except Exception as error:
             if any(mark in repr(error) for mark in LOST):
                 raise EngineLost(
-                    f"{self.model.label} answers nothing more: {error!r:.{LONGEST_REASON}}",
-                    hint="what is answered is stored, and the same command goes on; with "
-                    "'--engine ray' a run starts such an engine anew by itself",
+                    f"{self.model.label} no longer responds: {error!r:.{LONGEST_REASON}}",
+                    hint="all responses so far are stored; run the same command again to resume, "
+                    "with '--engine ray' to restart failed engines automatically",
                 ) from error
             return failed(request, self.reason(error))
 

@@ -1,4 +1,4 @@
-"""Batches of all providers: names, the list, a batch's state, and what a line of results says."""
+"""Batch APIs of all providers: list the batches, submit one, poll its state, read its results."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from falter.clients.answers import Answer, RequestRefused, UnusableAnswer, faile
 from falter.clients.retry import RETRYABLE_STATUSES, read_error
 from falter.clients.transport import FILTERED, ODD_JSON, Transport
 from falter.records.batches import BatchLine, BatchStatus, ListedBatch
-from falter.records.errors import EndpointError, PreflightError
+from falter.records.errors import EndpointError, PreflightError, refusal
 from falter.records.types import Request
 
+# A name comes from a server and is put into a URL with the key in the header: "batch_68a1-x" is
+# taken, "../files", "batches/123" and "x?y" are not.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}")
-"""Names that a batch or a file may have: none can lead elsewhere when it is put into a URL."""
+"""Names that a batch or a file may have; none of them leads to another path of the server."""
 NO_BATCHES = (404, 405, 501)
 
 Body = Callable[[Request], Any]
@@ -63,7 +65,7 @@ class ProviderBatches(ABC):
 
     @abstractmethod
     def entry(self, row: dict[str, Any]) -> ListedBatch:
-        """A batch of the list; with a name that is none, it is left out."""
+        """Return a batch of the list; a batch whose name is not valid is left out."""
 
     @abstractmethod
     def state(self, data: Any) -> BatchStatus:
@@ -76,13 +78,13 @@ class ProviderBatches(ABC):
             await self.call(f"{self.path}?{self.page_size}=1")
         except RequestRefused as error:
             if error.status in NO_BATCHES:
-                raise PreflightError(
-                    f"{base_url} takes no batches (HTTP {error.status})",
-                    hint="leave --batch out, and every request is sent by itself",
+                raise refusal(
+                    PreflightError, "clients.no_batch_api", base_url=base_url, status=error.status
                 ) from error
             raise PreflightError(
-                f"the batches at {base_url} cannot be listed: {error.message}",
-                hint="what a batch costs must not be asked twice, so they have to be",
+                f"Cannot list the batches at {base_url}: {error.message}",
+                hint="without that list an interrupted run could pay for a batch twice; leave "
+                "--batch out to send every request separately",
             ) from error
 
     async def listed(self, since: float) -> AsyncIterator[ListedBatch]:
@@ -95,6 +97,7 @@ class ProviderBatches(ABC):
             for each in found:
                 if each.created_at is None or each.created_at >= since:
                     yield each
+                # An account may list years of batches; in this order all that follow are older.
                 elif self.newest_first:
                     return
             cursor = self.following(page, found)
@@ -116,7 +119,9 @@ class ProviderBatches(ABC):
             return self.state(data)
         except ODD_JSON as error:
             said = self._transport.clean(repr(error))
-            raise EndpointError(f"odd JSON about a batch: {said}") from None
+            raise EndpointError(
+                f"the provider's JSON about a batch has an unexpected form: {said}"
+            ) from None
 
     async def call(self, path: str) -> Any:
         """The JSON of an address."""
@@ -126,6 +131,8 @@ class ProviderBatches(ABC):
         """Hand a batch in, once: its name, None where nobody knows whether it arrived."""
         try:
             data = await self._transport.call(self._transport.url(path), body, once=True)
+        # Without a whole answer, or with one of a gateway (5xx), the provider may have taken the
+        # batch: the caller has to look into the list before it sends, and pays for, another one.
         except RequestRefused as error:
             if error.status is None or error.status >= 500:
                 return None
@@ -149,6 +156,7 @@ def whole_number(value: Any) -> int | None:
 
 def timestamp(value: Any) -> float | None:
     """Seconds since 1970 of a number, or of a date in the form of RFC 3339."""
+    # 1e11 seconds are the year 5138: a larger number is in milliseconds, or nonsense.
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e11:
         return float(value)
     try:
@@ -163,7 +171,7 @@ def is_name(value: Any) -> bool:
 
 
 def answered(key: str, data: Any, read: Read, asked: str) -> BatchLine:
-    """A line with an answer; one that cannot be read is a failure.
+    """Return the line of a request that was answered; an unreadable answer is a failure.
 
     `asked` says how the server was asked, where that was not the usual way.
     """
@@ -180,10 +188,10 @@ def answered(key: str, data: Any, read: Read, asked: str) -> BatchLine:
 
 
 def declined(key: str, status: int | None, error: Any, clean: Callable[[str], str]) -> BatchLine:
-    """A line with an error: a refusal for good, or a reason to ask again."""
+    """Return the line of a request that failed: refused for good, or to be sent again."""
     said = read_error(orjson.dumps({"error": error}))
     reason = f"HTTP {status}: {said.message}" if status else said.message
-    reason = clean(reason) or "an error without a word"
+    reason = clean(reason) or "an error without a message"
     if said.code in FILTERED:
         return BatchLine(key=key, response=refused_key(key, "content_filter"))
     if status is None or status in RETRYABLE_STATUSES or status >= 500:

@@ -125,9 +125,8 @@ def _require_plain(schema: Any, tool: str) -> None:
     if not rest and isinstance(schema.get("type"), list):
         rest = {"a list of types"}
     if rest:
-        raise EndpointError(
-            f"the server takes no parametersJsonSchema, and its parameters cannot hold "
-            f"{', '.join(sorted(rest))}, which the schema of the tool {tool} has"
+        raise refusal(
+            EndpointError, "clients.foreign_schema", tool=tool, rest=", ".join(sorted(rest))
         )
     inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
     for part in [*inner, *([schema["items"]] if "items" in schema else [])]:

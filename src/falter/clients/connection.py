@@ -24,9 +24,9 @@ from falter.records.errors import InvalidValue
 JSON = "application/json"
 ENDPOINTS = ("chat/completions", "completions", "models")
 """Endings that people most often paste along with a base URL."""
-LONGEST_MESSAGE = 500
+LONGEST_MESSAGE = 500  # characters
 MAX_BODY_BYTES = 32 * 2**20
-"""More than one answer can reasonably be."""
+"""Bytes of a reply, more than one answer can reasonably have: a server may send for ever."""
 SECRET_LENGTH = 8
 """Keys from this length on are masked wherever they appear; a shorter one is a stand-in ("EMPTY"),
 and what would be cut out of texts with it is not the key."""
@@ -36,7 +36,7 @@ Reply = tuple[int, Mapping[str, str], bytes]
 
 
 class TooLargeError(Exception):
-    """A body beyond what was allowed."""
+    """A reply is larger than its limit."""
 
 
 CONNECTION_ERRORS = (TimeoutError, aiohttp.ClientError, OSError, TooLargeError)
@@ -77,13 +77,14 @@ class Connection:
         self._always: dict[str, Any] = {}
 
     async def post(self, url: URL, body: bytes) -> Reply | Outcome:
-        """One attempt, ended by the time-out."""
+        """Make one attempt, which the time-out ends."""
         session, deadlines = self._open()
         task = deadlines.start()
         try:
             # aiohttp warns about large bodies that are bytes, and sends files in pieces.
             data = body if len(body) < 2**20 else io.BytesIO(body)
             return await self._reply(await session.post(url, data=data, **self._always))
+        # A time-out arrives as a cancellation, and so does Ctrl-C, which has to end the task.
         except asyncio.CancelledError:
             if not deadlines.is_over(task):
                 raise
@@ -102,7 +103,7 @@ class Connection:
         kind: str = JSON,
         most: int | None = None,
     ) -> Reply | Outcome:
-        """One attempt at something other than a request: a GET, or a POST of this kind of body."""
+        """Make one attempt at another endpoint: a GET, or a POST of a body of this content type."""
         session, _ = self._open()
         method, data = ("GET", None) if body is None else ("POST", io.BytesIO(body))
         headers = None if body is None else {"Content-Type": kind}
@@ -116,7 +117,7 @@ class Connection:
             return self._broken(error, seconds, most)
 
     async def lines(self, url: URL, silence: float) -> AsyncIterator[bytes | Reply | Outcome]:
-        """The lines of a file as they come, each bounded; last, what went wrong if anything did.
+        """Yield the lines of a file as they arrive, and last the failure, if there is one.
 
         `silence` is how many seconds may pass without a byte.
         """
@@ -140,6 +141,8 @@ class Connection:
             self._deadlines.close()
         if session is not None:
             await session.close()
+            # aiohttp's sockets close in the next pass of the loop; a loop that ends before it
+            # warns of them.
             await asyncio.sleep(0)
 
     def clean(self, text: str) -> str:
@@ -199,7 +202,7 @@ class Connection:
         return raw
 
     def _broken(self, error: Exception, seconds: float, most: int | None = None) -> Outcome:
-        """No whole answer came."""
+        """Return the outcome of an attempt that brought no whole answer."""
         if isinstance(error, TooLargeError):
             size = f"more than {(most or MAX_BODY_BYTES) // 2**20} MiB"
             return Outcome(what="unusable answer", message=size, final=True)
@@ -244,6 +247,7 @@ class _Deadlines:
 
     def is_over(self, task: asyncio.Task[Any]) -> bool:
         """Return True if a task was cancelled only because its time was over."""
+        # `uncancel` takes the sweep's own request back. What is left is somebody else's.
         return task in self._over and task.uncancel() == 0
 
     def close(self) -> None:
@@ -252,6 +256,7 @@ class _Deadlines:
             self._timer.cancel()
 
     def _sweep(self) -> None:
+        """Cancel the tasks whose time is over; set the timer for the oldest of the others."""
         now = self._loop.time()
         self._timer = None
         for task, due in list(self._due.items()):
@@ -266,6 +271,7 @@ class _Deadlines:
 def _tls() -> ssl.SSLContext:
     """The certificates that the environment names now, not when aiohttp was imported."""
     context = ssl.create_default_context()
+    # As aiohttp's own context does, which this one replaces.
     context.set_alpn_protocols(["http/1.1"])
     return context
 
@@ -289,7 +295,7 @@ async def _bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
-    """The lines of a body of any size, of which none may be too large, as they come."""
+    """Yield the lines of a body of any size as they arrive; raise for a line that is too large."""
     begun = b""
     try:
         async for part in response.content.iter_any():
@@ -329,6 +335,7 @@ def normal_url(base_url: str, endpoints: Sequence[str] = ENDPOINTS) -> str:
     """
     shown = _without_secrets(base_url)
     if not re.match(r"https?://", base_url, re.I):
+        # "ftp://host" and "//host" leave "host" for the hint; "localhost:8000" stays as it is.
         bare = re.sub(r"^[a-z+]*:?//", "", shown, flags=re.I)
         hint = f"write http://{bare} or https://{bare}"
         raise InvalidValue("base_url", shown, "an http or https URL", hint=hint)
@@ -342,7 +349,7 @@ def normal_url(base_url: str, endpoints: Sequence[str] = ENDPOINTS) -> str:
     if "@" in url.netloc or url.query or url.fragment:
         hint = "name the variable that holds the key with api_key_env"
         expected = "a URL without user, password, query or fragment"
-        raise InvalidValue("base_url", shown + " and more", expected, hint=hint)
+        raise InvalidValue("base_url", shown + "…", expected, hint=hint)
     path = url.path.rstrip("/")
     for endpoint in endpoints:
         if path.endswith(f"/{endpoint}"):
@@ -365,18 +372,20 @@ def is_loopback(host: str) -> bool:
 def read_key(variable: str, *, spaces: bool = False) -> str | None:
     """The key in an environment variable, or None; never shown, not even when it is malformed."""
     key = os.environ.get(variable) or None
+    # Printable ASCII: "sk-1" passes, "sk-1\n" would inject a header. With `spaces`, "Bearer x" too.
     if key is not None and not re.fullmatch(r"[!-~]+( +[!-~]+)*" if spaces else r"[!-~]+", key):
         raise InvalidValue(
             variable,
             "…",
             f"printable ASCII without {'' if spaces else 'spaces or '}line breaks",
-            hint=f"set the environment variable {variable} again; a line break may have crept in",
+            hint=f"set the environment variable {variable} again without its line break or space",
         )
     return key
 
 
 def _without_secrets(url: str) -> str:
     """A URL to show in a message: without user, password and query."""
+    # "https://u:secret@host/v1?key=k" is shown as "https://…@host/v1".
     return re.sub(r"[^/@]*@", "…@", re.split(r"[?#]", url)[0])
 
 

@@ -101,6 +101,6 @@ def _first_tokens(data: Any) -> list[tuple[str, float]]:
         return [(str(entry["token"]), float(entry["logprob"])) for entry in entries]
     except (KeyError, IndexError, TypeError, ValueError):
         raise UnusableAnswer(
-            "the server gives no log-probabilities of the first token, so 'hold_by: top_logprobs' "
-            "cannot read it"
+            "the server returns no log-probabilities of the first token, which 'hold_by: "
+            "top_logprobs' needs"
         ) from None

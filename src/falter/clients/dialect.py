@@ -18,8 +18,15 @@ from falter.records.errors import EndpointError
 from falter.records.types import Message
 
 STATUSES = (400, 422)
+# "Unsupported parameter: 'max_tokens' is not supported" and "`seed` is deprecated" quote the field;
+# "'7b' model" quotes none.
 QUOTED = re.compile(r"""['"`]([A-Za-z_][\w.]*)['"`]""")
+# Where nothing is quoted: "temperature: Extra inputs are not permitted", "temperature is not
+# supported by the provider". It also finds other words ("route: …"), so only a field counts that
+# may be renamed or dropped.
 SUBJECT = re.compile(r"\b([a-z][a-z_]*)(?=:| is not | is no longer | is deprecated| not supported)")
+# A refusal of the field, not of its value: neither "max_tokens is too large: 9000" nor "top_p must
+# be below 1" matches, since dropping the field would hide the user's mistake.
 UNSUPPORTED = re.compile(
     r"unsupported|not (?:be )?(?:supported|permitted|allowed)|(?:does not|doesn't) support"
     r"|unknown|unrecogni[sz]ed|unexpected|forbidden|deprecated|no longer|cannot find"
@@ -30,10 +37,10 @@ UNSUPPORTED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Habit:
-    """A change of the body that a refusal asks for: how it is refused, what becomes of it, a note.
+    """A change of the request body: the refusal that asks for it, the change in words, a note.
 
-    A `late` habit is learnt after the first answer too: whatever it changes was refused before, so
-    no condition got an answer without it.
+    A `late` habit is learnt after the first answer too. The requests that it changes were all
+    refused before, so no condition has an answer to the unchanged form.
     """
 
     refused: re.Pattern[str]
@@ -124,9 +131,9 @@ class Dialect:
         return renamed | dict.fromkeys(sorted(self.dropped), "not sent") | learnt
 
     def require(self, sampling: Mapping[str, Any]) -> None:
-        """Raise when a condition sets what is not sent: its answers would be the baseline's."""
+        """Raise if a condition sets a field that is not sent: it would equal the baseline."""
         for name in sorted(self.dropped & sampling.keys()):
-            raise EndpointError(f"the condition sets {name}, which the server does not take")
+            raise EndpointError(f"the condition sets {name}, which the server does not support")
 
     def note(self, served_by: str | None) -> str | None:
         """Return a note for a response: its server, and the fields that were not sent."""
@@ -135,7 +142,7 @@ class Dialect:
         return ", ".join([*([served_by] if served_by else []), *notes]) or None
 
     def learn(self, refusal: RequestRefused) -> str | None:
-        """Change what the refusal asks for, and name the field; None when it asks for nothing."""
+        """Make the change that a refusal asks for; return the field's name, or None without one."""
         if refusal.status not in STATUSES:
             return None
         for name, habit in self._habits.items():
@@ -160,7 +167,7 @@ class Dialect:
         return field
 
     def _field(self, refusal: RequestRefused) -> str:
-        """The field that a refusal is about: the one it names, else the first that it quotes.
+        """Return the field that a refusal names, or else the first that it quotes.
 
         Those that follow are often the server's list of what it does take.
         """

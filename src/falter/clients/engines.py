@@ -1,7 +1,6 @@
-"""A model in several processes at once: chunks of requests, engines that end, requests that end
-them.
+"""Run a model in several engine processes and survive the death of any of them.
 
-Nothing here knows how a process is started. A `Host` does, which an entry point names.
+A `Host`, which an entry point names, starts and ends the processes; this module does not know how.
 """
 
 from __future__ import annotations
@@ -19,14 +18,17 @@ from falter.records.interfaces import Client
 from falter.records.registry import Registry
 from falter.records.types import Request, Response
 
-FEWEST, MOST = 8, 512
+FEWEST, MOST = 8, 512  # requests in the first chunk, and in the largest
+# A chunk is stored when its last answer is there: some seconds of work are what a kill may lose.
 FAST_CHUNK_SECONDS, SLOW_CHUNK_SECONDS = 2.0, 15.0
 """Seconds: a chunk that takes less doubles the next one, one that takes more halves it."""
+# Bisecting 512 requests down to one costs eleven engines: the chunk fails twice as a whole, and
+# then once in each of nine halvings.
 MAX_ENGINE_LOSSES = 16
-"""Engines that end one after the other, for each there is, before a run gives up: more than it
-takes to find one request in `MOST` by halving."""
+"""Engines in a row, for each that the host runs, that may end before the run gives up."""
 
 
+# The memory of a GPU is not free at once when the process that held it has ended.
 PAUSES = (2.0, 10.0)
 """Seconds between attempts to start an engine in the place of one that ended."""
 
@@ -67,9 +69,10 @@ hosts: Registry[Callable[..., Host]] = Registry("engine", "falter.engines")
 class EngineClient(BaseClient):
     """A client whose answers come from engines elsewhere; its model is that of the client.
 
-    Each chunk goes to whichever engine is free. When an engine ends over a chunk, another takes
-    its place and the chunk is asked again: as it is, since the machine may be at fault, and then
-    in halves, until the request is known that ends engines. That one is a failure; no other is.
+    Each chunk goes to whichever engine is free. If an engine process dies on a chunk, it is
+    replaced and the chunk is retried unchanged, because the machine may be at fault. If an engine
+    dies on it again, the chunk is bisected until the fatal request is isolated. Only that request
+    is recorded as failed.
     """
 
     def __init__(self, client: Client, host: Host) -> None:
@@ -121,7 +124,7 @@ class EngineClient(BaseClient):
         return await self._answered(requests, before=0)
 
     async def close(self) -> None:
-        """End all engines, those that are still starting too."""
+        """End all engines, also those that are still starting."""
         for task in self._starting:
             task.cancel()
         await asyncio.gather(*self._starting, return_exceptions=True)
@@ -144,13 +147,16 @@ class EngineClient(BaseClient):
         else:
             self._free.put_nowait(engine)
             self._losses = 0
+            # The last chunk of a plan and a half of a bisection are short: their time says nothing.
             if len(requests) >= self.chunk:
                 self.chunk = next_chunk(self.chunk, time.monotonic() - started)
             return responses
         if before == 0:
             return await self._answered(requests, before=1)
         if len(requests) == 1:
-            return [failed(requests[0], f"it ended the engine: {reason}"[:LONGEST_REASON])]
+            return [
+                failed(requests[0], f"this request ended the engine: {reason}"[:LONGEST_REASON])
+            ]
         half = len(requests) // 2
         first = await self._answered(requests[:half], before=1)
         return first + await self._answered(requests[half:], before=1)
@@ -174,16 +180,16 @@ class EngineClient(BaseClient):
         self._losses += 1
         if self._losses >= self._most_losses:
             raise RunStopped(
-                f"{self.model.label}: {self._losses} engines ended one after the other without an "
-                f"answer in between; the last one: {error.message}",
-                hint="the same run without --engine shows what the model runs into",
+                f"{self.model.label}: {self._losses} engines ended in a row without a response; "
+                f"the last error was: {error.message}",
+                hint="run the same command without --engine to see the model's own error",
             )
         task = asyncio.create_task(self._start())
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
 
     async def _start(self) -> None:
-        """One more engine. Where it cannot start, the others go on; without any, the run ends."""
+        """Start one more engine. If it fails, the others go on; without any, the run ends."""
         for pause in (*PAUSES, None):
             try:
                 return self._add(await self._host.start())
@@ -191,10 +197,12 @@ class EngineClient(BaseClient):
                 reason = error.message if isinstance(error, FalterError) else repr(error)
             if pause is not None:  # what the last one held may not be free yet
                 await asyncio.sleep(pause)
+        # `_starting` still holds this task: with 1 in it, nobody else is about to add an engine,
+        # and workers would wait for ever.
         if not self._engines and len(self._starting) == 1:
             stopped = RunStopped(
                 f"{self.model.label}: no engine is left, and none can be started: {reason}",
-                hint="what is answered is stored; the same command goes on",
+                hint="all responses so far are stored; run the same command again to resume",
             )
             self._free.put_nowait(stopped)
         return None

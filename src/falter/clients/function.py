@@ -106,7 +106,7 @@ def _answer(result: Any) -> Answer:
     if isinstance(result, Reply):
         answer = Answer.from_server(result.text, finish_reason="stop", calls=list(result.calls))
         if len(answer.calls) < len(result.calls):
-            raise TypeError("the function returned a call without a name, or too many of them")
+            raise TypeError("the function returned a call without a name, or too many calls")
         return answer
     scored = result if isinstance(result, Scored) else Scored(result, None)
     if not isinstance(scored.text, str):
@@ -135,7 +135,7 @@ def _imported(name: str) -> Callable[..., Any]:
     except Exception as error:
         raise PreflightError(
             f"the module {module} cannot be imported: {type(error).__name__}: {error}",
-            hint="run from the folder that holds it, or install it",
+            hint="run falter from the folder that contains the module, or install the module",
         ) from error
     for part in path.split("."):
         found = getattr(found, part, None)

@@ -235,5 +235,7 @@ def _lines(data: Any) -> list[Any]:
     inlined = output.get("inlinedResponses")
     inlined = inlined.get("inlinedResponses") if isinstance(inlined, dict) else inlined
     if inlined is None and output.get("responsesFile"):
-        raise RequestRefused("the results are in a file, which falter did not ask for", status=None)
+        raise RequestRefused(
+            "the batch's results are in a file instead of the response", status=None
+        )
     return inlined if isinstance(inlined, list) else []

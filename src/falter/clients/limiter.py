@@ -8,8 +8,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+# A token that is not taken when the bucket is full is lost for good, so a timer that fires late
+# would cost throughput. A tenth of a second is more than a busy event loop is late.
 BURST_SECONDS = 0.1
-"""Seconds' worth of the rate that may leave at once, so that a late timer costs no throughput."""
+"""Seconds' worth of the rate that may leave at once."""
 UNLIMITED = float("inf")
 
 
@@ -22,15 +24,17 @@ class Handle(Protocol):
 class Bucket:
     """A token bucket that keeps any minute within the limit.
 
-    It starts full with a small burst and refills a little slower than the limit, so that burst
-    and refill together make no more than the limit in a minute. A cost above the burst is let
-    through when the bucket is full, and paid off by those that follow.
+    The bucket starts full with a small burst and refills a little slower than the limit, so that
+    burst and refill together stay within the limit in every minute. A request that costs more than
+    the burst passes when the bucket is full; the requests after it wait until the debt is paid.
     """
 
     __slots__ = ("_at", "capacity", "level", "rate")
 
     def __init__(self, per_minute: float, now: float) -> None:
         self.capacity = max(1.0, per_minute / 60 * BURST_SECONDS)
+        # In 60 s the burst and the refill add up to `per_minute + 1`; the last of these requests
+        # leaves exactly at the end of the minute, which belongs to the next one.
         self.rate = (per_minute - (self.capacity - 1)) / 60
         self.level = self.capacity
         self._at = now
@@ -40,6 +44,7 @@ class Bucket:
         self.level = min(self.capacity, self.level + (now - self._at) * self.rate)
         self._at = now
         lacking = min(cost, self.capacity) - self.level
+        # After the wait that was asked for, rounding may leave some 1e-15 of a token lacking.
         return lacking / self.rate if lacking > 1e-9 else 0.0
 
     def take(self, cost: float) -> None:
@@ -48,11 +53,11 @@ class Bucket:
 
 
 class Limiter:
-    """Lets requests through in the order they came.
+    """Admit requests in the order in which they came.
 
-    Without a limit in force, `acquire` returns without ever suspending. With one, the waiting
-    requests stand in one line and a single timer serves it. `clock` and `schedule` are there for
-    tests; `schedule(seconds, callback)` defaults to the running loop's `call_later`.
+    If no limit is in force, `acquire` returns without suspending. Otherwise the waiting requests
+    form one queue, which a single timer serves. Tests replace `clock` and `schedule`;
+    `schedule(seconds, callback)` defaults to the running loop's `call_later`.
     """
 
     def __init__(
@@ -77,6 +82,7 @@ class Limiter:
 
     async def acquire(self, tokens: float) -> None:
         """Wait for a place and for `tokens`; every `acquire` that returns needs a `release`."""
+        # Nobody overtakes: a small request would otherwise starve a large one at the head.
         if not self._line and self._admit(tokens):
             return
         turn = asyncio.get_running_loop().create_future()
@@ -85,6 +91,7 @@ class Limiter:
         try:
             await turn
         except asyncio.CancelledError:
+            # The turn may have been granted in the same pass of the loop that cancelled the task.
             if turn.done() and not turn.cancelled():
                 self.release()
             else:
@@ -98,9 +105,9 @@ class Limiter:
             self._serve()
 
     def settle(self, estimated: float, used: float) -> None:
-        """Correct the token count once the server has said what a request really took.
+        """Replace a request's estimated token count by the count that the server reports.
 
-        By no more than a minute's worth: what a server counts must not hold back a run for hours.
+        At most a minute's worth is charged, so that an absurd count cannot stall a run for hours.
         """
         if self._tokens is not None:
             self._tokens.take(min(used - estimated, 60 * self._tokens.rate))
@@ -108,7 +115,7 @@ class Limiter:
                 self._serve()
 
     def pause(self, seconds: float) -> None:
-        """Let nothing through for so long; a shorter pause does not end a longer one."""
+        """Admit nothing for `seconds`; a shorter pause does not end a longer one."""
         self._paused_until = max(self._paused_until, self._clock() + seconds)
 
     def _admit(self, tokens: float) -> bool:
@@ -136,7 +143,7 @@ class Limiter:
         return delay
 
     def _serve(self) -> None:
-        """Let through from the head of the line what may go; set the timer for the next."""
+        """Admit requests from the head of the queue while they may go; set a timer for the next."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -149,4 +156,5 @@ class Limiter:
             self._line.popleft()
         if self._line and self._free >= 1:
             schedule = self._schedule or asyncio.get_running_loop().call_later
+            # uvloop counts whole milliseconds: a shorter delay would fire at once, and spin.
             self._timer = schedule(max(self._delay(self._line[0][0]), 0.001), self._serve)

@@ -64,8 +64,8 @@ class LlamaClient(BaseClient):
             lanes=self._lanes,
             constrains=True,
             keeps_prefixes=True,
-            instead="llama.cpp's built-in chat templates write no tools: serve the file with "
-            "llama-server --jinja, and ask it by openai:NAME with its base_url",
+            instead="llama.cpp's built-in chat templates omit tools: serve the file with "
+            "llama-server --jinja, and use the model openai:NAME with its base_url",
         )
         self.model = model
         self._locate = locate
@@ -230,7 +230,7 @@ def find_gguf(name: str) -> GgufFile:
             "model",
             f"gguf:{name}",
             "gguf:PATH of a file, or gguf:hub/ORG/REPO/FILE.gguf of the hub",
-            hint="there is no such file here, nor among the models that falter fetched",
+            hint="there is no such file, and falter has not downloaded such a model",
         )
     require(f"The hub's file {name}", "hf", "huggingface_hub")
     return _of_hub(name, found["repository"], found["file"])
@@ -240,7 +240,7 @@ def check_gguf(path: Path) -> bool:
     """Return True if the file has a chat template. Raise `PreflightError` if it is no GGUF file."""
     with path.open("rb") as file:
         if file.read(4) != b"GGUF":
-            raise PreflightError(f"{path} is not a GGUF file", hint="the download may be broken")
+            raise refusal(PreflightError, "clients.no_gguf", path=path)
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
             # The names of the metadata stand at the front as they are.
             return view.find(TEMPLATE, 0, FRONT) >= 0
@@ -274,6 +274,7 @@ def _of_hub(name: str, repository: str, member: str) -> GgufFile:
 def _away(name: str, error: Exception) -> PreflightError:
     reason = str(error).strip().partition("\n")[0] or type(error).__name__
     return PreflightError(
-        f"gguf:{name} is not in the local cache, and the hub did not give it: {reason[:300]}",
-        hint="check the name and the network, or give a file that is here",
+        f"gguf:{name} is not in the local cache and cannot be downloaded from the hub: "
+        f"{reason[:300]}",
+        hint="check the name and the network, or name a local file",
     )

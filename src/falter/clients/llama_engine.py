@@ -145,7 +145,9 @@ class LlamaEngine:
         reason = "length"
         for place in self._places_after(prompt, tokens):
             if not tokens and not math.isfinite(self._row(place).max()):
-                raise ValueError("the model's scores are no finite numbers: its weights are broken")
+                raise ValueError(
+                    "the model's logits are not finite numbers: its weights are damaged"
+                )
             token = self._token_at(place, sampler, temperature, draw)
             if words.is_end(token):
                 reason = "stop"
@@ -207,12 +209,12 @@ class LlamaEngine:
                     yield first + i, i
 
     def _decode_trunk(self, tokens: list[int], *, rows_from: int) -> Iterator[tuple[int, Row]]:
-        """Decode on sequence 0 what is not in its cache; yield the scores from a position on."""
+        """Decode the tokens that sequence 0 has not cached; yield the scores from a position on."""
         for at, place in self._trunk_places(tokens, rows_from):
             yield at, self._row(place)
 
     def _trunk_places(self, tokens: list[int], rows_from: int) -> Iterator[tuple[int, int]]:
-        """The same, with the places in a block at which the scores stand."""
+        """Yield the positions, each with its place in the decoded block instead of the scores."""
         kept = self._keep(tokens, rows_from)
         entries = [(tokens[at], at, 0, at >= rows_from) for at in range(kept, len(tokens))]
         for i, place in self._decode_places(entries):
@@ -300,7 +302,7 @@ class LlamaEngine:
         return self._pick(self._row(place), temperature, draw)
 
     def _pick(self, row: Row, temperature: float, draw: Any) -> int:
-        """The likeliest token at temperature 0, else one drawn by its probability."""
+        """Return the likeliest token at temperature 0, or else a token drawn by its probability."""
         if temperature == 0:
             return int(row.argmax())
         cumulated = self._numpy.exp((row - row.max()) / temperature).cumsum()
@@ -345,6 +347,8 @@ def _context_params(llama: Any, n_ctx: int, n_seq_max: int) -> Any:
     params.n_ubatch = BLOCK
     params.n_seq_max = n_seq_max
     params.n_threads = params.n_threads_batch = 1
+    # One pool of cells for all sequences: a copy of a prefix then shares its cells, not a part of
+    # the window for each of 32 sequences.
     params.kv_unified = True
     params.offload_kqv = params.op_offload = False
     return params
@@ -355,6 +359,7 @@ def common_prefix_length(first: Sequence[int], second: Sequence[int]) -> int:
     shorter = min(len(first), len(second))
     if first[:shorter] == second[:shorter]:
         return shorter
+    # By bisection: slices are compared in C, a loop over thousands of tokens is not.
     low, high = 0, shorter
     while high - low > 1:
         middle = (low + high) // 2
@@ -368,7 +373,7 @@ def common_prefix_length(first: Sequence[int], second: Sequence[int]) -> int:
 def check_decoding(
     max_tokens: int, temperature: float, stop: Sequence[str], top_p: float = 1.0
 ) -> None:
-    """Raise ValueError for what no model can decode with."""
+    """Raise ValueError for settings with which no model can decode."""
     if max_tokens < 1:
         raise ValueError(f"max_tokens is {max_tokens}; expected at least 1")
     if not 0 <= temperature < math.inf:
@@ -376,7 +381,7 @@ def check_decoding(
     if not 0 < top_p <= 1:
         raise ValueError(f"top_p is {top_p}; expected above 0, at most 1")
     if isinstance(stop, str) or "" in stop:
-        raise ValueError(f"stop is {stop!r}; expected a list of texts that are not empty")
+        raise ValueError(f"stop is {stop!r}; expected a list of non-empty texts")
 
 
 # Text as tokens and back
@@ -453,6 +458,8 @@ class Vocabulary:
 
     def chat(self, messages: Sequence[tuple[str, str]]) -> list[int]:
         """The chat template's tokens: its own markers are special, the contents are plain text."""
+        # The template is rendered with stand-ins, so that a content which spells "<|im_end|>"
+        # cannot end its turn. These brackets are rare, and each must come back exactly once.
         marks = [f"\u2983{number}\u2984" for number in range(len(messages))]
         turns = [
             self._message(role=role, content=mark)

@@ -24,7 +24,7 @@ from falter.clients.transport import CHARACTERS_A_TOKEN, Transport
 from falter.records.batches import BatchLine, BatchStatus, ListedBatch, custom_id, key_of
 from falter.records.chats import openai_tools
 from falter.records.chats import turns as chat_turns
-from falter.records.errors import EndpointError
+from falter.records.errors import EndpointError, refusal
 from falter.records.interfaces import Capabilities
 from falter.records.types import Model, Request, Response, Sampling
 
@@ -41,8 +41,8 @@ def connect(settings: ClientSettings) -> OpenAI:
 async def _unfit(request: Request) -> Response:
     return failed(
         request,
-        "'hold_by: top_logprobs' takes the likeliest option, so the temperature has to be 0 "
-        "and the answer may not be a number",
+        "'hold_by: top_logprobs' returns the most likely option, so it needs temperature 0 and "
+        "answers that are not numbers",
     )
 
 
@@ -156,7 +156,7 @@ class OpenAI(HttpClient):
     async def _score(self, request: Request) -> Response:
         try:
             if self._chat:
-                raise EndpointError("the chat API gives no log-probabilities of a given text")
+                raise refusal(EndpointError, "clients.chat_without_scores")
             if not request.context.strip():
                 raise EndpointError("the context is empty: its first token has no log-probability")
             answer, seconds = await self._echo(request)
@@ -294,4 +294,4 @@ def _file(value: Any) -> str:
     """The server's name for a file. Raises where it is none that may stand in a URL."""
     if batch.is_name(value):
         return str(value)
-    raise EndpointError(f"the server calls its file {batch.word(value)!r}, which is no id")
+    raise refusal(EndpointError, "clients.bad_file_id", value=batch.word(value))

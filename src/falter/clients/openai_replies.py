@@ -15,7 +15,10 @@ from falter.clients.answers import Answer, UnusableAnswer, submapping
 from falter.records.errors import EndpointError, refusal
 from falter.records.types import ContinuationScore
 
+# Tokens that spell nothing in the text: "<s>", "<|endoftext|>", "[CLS]", ""; not "[1]", "the".
 SPECIAL = re.compile(r"<.*>|\[[A-Z_]+\]|", re.S)
+# Tokens at which the server's likeliest one is this token or the next. If entries are shifted by
+# one, nearly all of them are the next; if they are not, the next one is likeliest by chance alone.
 ENOUGH_EVIDENCE = 8
 SIGNS = str.maketrans({"\u2581": " ", "\u0120": " ", "\u010a": "\n"})
 """The space of sentencepiece, the space and line break of byte-level BPE."""
@@ -257,7 +260,10 @@ def _in_order(data: Any, number: int) -> list[dict[str, Any]]:
     """One choice a prompt, in the prompts' order."""
     choices = choices_of(data)
     if len(choices) == 1 < number:
-        raise UnfitServer(f"the server answers one of a list of {number} prompts; it cannot score")
+        raise UnfitServer(
+            f"the server answers only one of {number} prompts in a list, so it cannot compute "
+            "log-likelihoods"
+        )
     if len(choices) != number or not all(isinstance(choice, dict) for choice in choices):
         raise UnusableAnswer(f"{len(choices)} choices for {number} prompts")
     places = [choice.get("index") for choice in choices]
@@ -271,7 +277,10 @@ def _in_order(data: Any, number: int) -> list[dict[str, Any]]:
 def _echo_of(choice: dict[str, Any]) -> _Echo:
     entries = choice.get("logprobs")
     if not isinstance(entries, dict) or "tokens" not in entries:
-        raise UnfitServer("the server gives no log-probabilities with echo; it cannot score")
+        raise UnfitServer(
+            "the server returns no log-probabilities with echo, so it cannot compute "
+            "log-likelihoods"
+        )
     tokens = _list(entries, "tokens", str)
     logprobs = _list(entries, "token_logprobs", (float, int, type(None)))
     if len(tokens) != len(logprobs):

@@ -15,7 +15,9 @@ from typing import Any
 from falter.clients.settings import client_tables, clients
 
 _SAFE = client_tables("permits")
-# Tasks of other libraries that load what is installed; falter's own execute nothing.
+# Tasks of other libraries that load what is installed; falter's own execute nothing. Safe are
+# "inspect:inspect_evals.gsm8k@gsm8k" and "lm-eval:arc_easy". Not "inspect:inspect_evals.py@t",
+# "inspect:inspect_evals/../evil.py@t" and "lm-eval:FILE.yaml", which run a file's code.
 SAFE_TASK = re.compile(r"inspect:inspect_evals(\.\w+)*(?<!\.py)@\w+|lm-eval:\w[\w-]*")
 
 
@@ -32,7 +34,7 @@ class Asked:
 
 
 def asked_by(model: Any) -> Asked:
-    """Return what a model's settings, or its name, ask for by the tables."""
+    """Return the variables, address and code that a model's settings or name ask for."""
     spec = {"name": model} if isinstance(model, str) else model
     if not isinstance(spec, Mapping) or not isinstance(spec.get("name"), str):
         return Asked()  # no model at all, which its reader says

@@ -72,11 +72,11 @@ def quantised(
     if target.exists() and not force:
         if out is None:
             return target
-        raise UsageError(f"The file {out} is there already", hint="--force replaces it")
+        raise UsageError(f"The file {out} already exists", hint="add --force to replace it")
     require("The embedded model smollm2", "local", "cyllama")
     source = find_weights() or pull_weights(say=say)
     if target.exists() and target.samefile(source):
-        raise UsageError(f"{target} holds the weights to start from", hint="name another file")
+        raise refusal(UsageError, "clients.own_source", target=target)
     say(f"Making {target.name} from {source.name}")
     with _os_errors(target), workspace(target.parent, make=out is None) as folder:
         _quantize(source, folder / "made.gguf", wanted.ftype, threads or os.cpu_count() or 1)
@@ -111,7 +111,7 @@ def _quantize(source: Path, target: Path, ftype: int, threads: int) -> None:
         llama_cpp.model_quantize(str(source), str(target), params)
     except RuntimeError as error:
         raise WeightsError(
-            f"llama.cpp could not make the file in {target.parent.parent}: {error}",
-            hint="200 MB have to be free there; 'falter models pull smollm2 --force' fetches the "
-            "weights again",
+            f"llama.cpp could not write the quantised file in {target.parent.parent}: {error}",
+            hint="free 200 MB there; 'falter models pull smollm2 --force' downloads the weights "
+            "again",
         ) from error

@@ -49,7 +49,7 @@ def request_line(request: Request, client: Client, form: str) -> bytes:
         return _plain_line(request)
     if usual_form(client) != form or not isinstance(client, BatchClient):
         raise UsageError(
-            f"{client.model.label} is not asked in the form '{form}'",
+            f"{client.model.label} does not use the format '{form}'",
             hint=f"use --format {usual_form(client)}",
         )
     if request.scores:
@@ -115,7 +115,7 @@ def _read_plain(data: Mapping[str, Any]) -> BatchLine:
         return BatchLine(key=key, response=failed_key(key, _clean(failure)))
     read = tuple(map(_score, scores)) if isinstance(scores, list) else ()
     if (not isinstance(text, str) and not read) or None in read:
-        return BatchLine(key=key, reason="neither a text nor scores")
+        return BatchLine(key=key, reason="neither a text nor log-probabilities")
     answer = Answer.from_server(
         text if isinstance(text, str) else None,
         scores=tuple(score for score in read if score is not None),

@@ -16,8 +16,11 @@ import orjson
 from falter.clients.answers import read_json
 from falter.records.rng import Rng
 
+# RFC 9110 and RFC 8470 on errors of the caller that may pass: 408 request timeout, 409 conflict
+# with the state of the resource, 425 too early. 429 (RFC 6585) is a rate limit.
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
 AUTH_FAILURE_STATUSES = frozenset({401, 403})
+# Bytes of a body that is no JSON, such as a gateway's HTML page; shown are at most 500 characters.
 LONGEST_RAW = 4000
 
 
@@ -66,9 +69,10 @@ Decision = Wait | GiveUp | AbortRun
 class RetryPolicy:
     """Exponential back-off with full jitter.
 
-    Before attempt n + 1 the wait is uniform on 0 … min(cap, base · 2ⁿ⁻¹) seconds, unless the
-    server said how long: then it is that, up to the cap. Refused credentials stop the run; other
-    errors of the caller (4xx) are final at once; everything else is tried `max_attempts` times.
+    Before attempt n + 1 the wait is uniform on 0 … min(cap, base · 2ⁿ⁻¹) seconds. If the server
+    said how long to wait, the wait is that long instead, up to the cap. Refused credentials stop
+    the run. Other errors of the caller (4xx) are final at once. Everything else is tried
+    `max_attempts` times.
     """
 
     __slots__ = ("_rng", "base", "cap", "max_attempts")
@@ -89,6 +93,8 @@ class RetryPolicy:
             return GiveUp(_reason(outcome, attempt))
         if outcome.retry_after is not None:
             return Wait(min(self.cap, outcome.retry_after))
+        # The exponent is bounded, since 2.0**1024 raises OverflowError. Jitter over the whole range
+        # keeps requests that failed together from coming back together.
         ceiling = min(self.cap, self.base * 2.0 ** min(attempt - 1, 60))
         return Wait(self._rng.random() * ceiling)
 
@@ -100,6 +106,8 @@ def retry_after(value: str | None, now: float) -> float | None:
     """
     if not value:
         return None
+    # RFC 9110 permits whole seconds ("120") or a date ("Fri, 07 Nov 2025 23:59:59 GMT"); some
+    # gateways send fractions.
     try:
         seconds = float(value)
     except ValueError:
@@ -112,6 +120,7 @@ def _until(date: str, now: float) -> float | None:
         moment = parsedate_to_datetime(date)
     except (ValueError, OverflowError):
         return None
+    # A date in "-0000", or without a zone, is parsed without one; HTTP dates are always in UTC.
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return max(0.0, moment.timestamp() - now)
@@ -144,6 +153,7 @@ def read_error(raw: bytes) -> ServerError:
         data = read_json(raw)
     except ValueError:
         return ServerError(raw[:LONGEST_RAW].decode("utf-8", "replace"))
+    # Google's OpenAI-compatible endpoint wraps the error object into a list of one.
     if isinstance(data, list) and len(data) == 1:
         (data,) = data
     error = data.get("error", data) if isinstance(data, dict) else data
@@ -159,9 +169,9 @@ def read_error(raw: bytes) -> ServerError:
 
 
 def inner_status(data: Any) -> int | None:
-    """The status of an error that came with a good one: routers send HTTP 200 with an error inside.
+    """Return the HTTP status of an error inside a reply with HTTP 200, as routers send it.
 
-    Its code counts, where it is a status of an error or says that the quota is used up.
+    The error's code counts if it is an error status (400 to 599) or the name of a rate limit.
     """
     error = data.get("error") if isinstance(data, dict) and not data.get("choices") else None
     if not isinstance(error, dict):
@@ -185,7 +195,9 @@ def _field(error: dict[str, Any]) -> str:
 
 
 def asked_wait(headers: Mapping[str, str]) -> float | None:
-    """The seconds that a server asks to wait; milliseconds are more exact and come first."""
+    """Return the seconds that a server asks to wait, or None; milliseconds take precedence."""
+    # OpenAI and Azure send "retry-after-ms: 1500" next to "retry-after: 2". The pattern takes
+    # "1500" and "1500.5" and leaves out "-1", "1e3" and "soon".
     milliseconds = headers.get("Retry-After-Ms", "")
     if re.fullmatch(r"\d{1,9}(\.\d*)?", milliseconds):
         return float(milliseconds) / 1000

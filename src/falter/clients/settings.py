@@ -131,7 +131,9 @@ class OptionTable:
         for setting, hint in self.unused.items():
             value = getattr(settings, setting)
             if value is not None:
-                raise InvalidValue(setting, value, f"none for {self.client}", hint=hint)
+                raise InvalidValue(
+                    setting, value, f"no value with the client {self.client}", hint=hint
+                )
         known = {parameter.name: parameter for parameter in self.known}
         options = {parameter.name: parameter.default for parameter in self.known}
         for name, value in settings.options.items():
@@ -148,13 +150,15 @@ class OptionTable:
 
     def _check_passed_on(self, name: str, value: Any) -> None:
         if name in self.ours:
-            raise InvalidValue(f"options.{name}", value, "no option that falter sets itself")
+            raise InvalidValue(
+                f"options.{name}", value, "an option that falter does not set itself"
+            )
         if name in self.sampling and value is not None:
             raise InvalidValue(
                 f"options.{name}",
                 value,
-                "None, which leaves it out",
-                hint="its value belongs in the sampling settings",
+                "None, to leave the field out of requests",
+                hint="set a value in the experiment's settings, such as temperature, instead",
             )
 
 

@@ -57,10 +57,12 @@ from falter.records.types import Request, Response
 Build = Callable[[Request], Mapping[str, Any] | bytes]
 Read = Callable[[Any], Answer]
 
+# A rule of thumb for English, counted in bytes of JSON. It only paces requests: the count is
+# corrected by the usage that the server reports (`Limiter.settle`).
 CHARACTERS_A_TOKEN = 4
 CHECK_SECONDS = 10.0
 LONG_CALL, SILENCE = 900.0, 120.0
-"""Seconds that the upload of a batch may take, and that may pass while its results come."""
+"""Seconds that the upload of a batch may take, and that may pass without a byte of its results."""
 LARGEST_CALL = 256 * 2**20
 QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_error"})
 FILTERED = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
@@ -75,9 +77,9 @@ UNUSABLE = "unusable answer"
 
 
 def _trouble(result: Answer | Outcome) -> str | None:
-    """Return the failure of an attempt on a server that is away or broken.
+    """Return the reason of a failed attempt if the server is away or broken, else None.
 
-    A refusal is none, nor is an answer of another form: a server that gives them is at work.
+    A server that refuses a request, or answers it in an unexpected form, is at work.
     """
     if isinstance(result, Answer) or result.final or result.what == UNUSABLE:
         return None
@@ -111,7 +113,7 @@ class Transport:
       reads their names from it.
     - `renames`, `may_drop` and `habits`: that in which dialects differ, see `Dialect`.
 
-    `on_attempt` is told of every attempt: None if the server answered, else what went wrong.
+    `on_attempt` is called after every attempt, with None if the server answered, else the reason.
 
     Redirects are not followed, bodies and messages are bounded, and the key is in no message,
     record or log.
@@ -182,6 +184,7 @@ class Transport:
     @property
     def waits_since(self) -> float | None:
         """Time at which the oldest attempt in flight was sent, by the loop's clock."""
+        # A dictionary keeps the order of insertion, so that the first entry is the oldest.
         return next(iter(self._sent.values()), None)
 
     def url(self, path: str) -> URL:
@@ -211,9 +214,9 @@ class Transport:
                     return refused_key(request.key, "content_filter")
                 if refusal.status in WRONG_PLACE and not dialect.settled:
                     raise PreflightError(
-                        f"{self.base_url} does not answer this client: {refusal.message}",
-                        hint="check the base URL, the model's name and the client: 'falter list "
-                        "clients' has all clients",
+                        f"{self.base_url} does not support this client: {refusal.message}",
+                        hint="check the base URL, the model's name and the client; 'falter list "
+                        "clients' lists the clients",
                     ) from refusal
                 # Another request may have learnt it while this one was under way.
                 if version == dialect.version and not self._learns(request, refusal):
@@ -301,8 +304,12 @@ class Transport:
                     outcome = line if isinstance(line, Outcome) else self._refused(*line)
             if outcome is None:
                 return
+            # A second attempt would yield the first lines again, and the caller counts lines.
             if begun:
-                raise RequestRefused(f"the results broke off: {outcome.message}", status=None)
+                raise RequestRefused(
+                    f"the connection broke while the results were read: {outcome.message}",
+                    status=None,
+                )
             await self._wait(attempt, outcome, 0, url)
 
     async def check(self, model: str) -> None:
@@ -387,13 +394,15 @@ class Transport:
     def _refused(self, status: int, headers: Mapping[str, str], raw: bytes) -> Outcome:
         """An answer came, with an error status."""
         after = asked_wait(headers)
+        # A rate limit holds for the key and not for one request: without a common pause each of
+        # the others would fail once more, and count against the limit.
         if status == 429 and after is not None:
             self.limiter.pause(min(after, self._policy.cap))
         error = read_error(raw)
         message = error.message
         if status < 400:
             place = headers.get("Location", "an unnamed place")
-            message = f"moved to {place}; use that as base_url"
+            message = f"the server moved to {place}; set base_url to that address"
         return Outcome(
             what=f"HTTP {status}",
             message=self.clean(message),
@@ -408,6 +417,8 @@ class Transport:
         """Wait for the next attempt, or raise."""
         if outcome.status in WRONG_PLACE:
             outcome = replace(outcome, what=f"{outcome.what} at {url}")
+        # A request that the server answered with an error used none of the tokens that were
+        # reserved for it. After a time-out nobody knows, so that they stay reserved.
         if outcome.status is not None:
             self.limiter.settle(tokens, 0)
         decision = self._policy.decide(attempt, outcome)
@@ -418,8 +429,9 @@ class Transport:
             )
         if isinstance(decision, GiveUp) and outcome.code in QUOTA:
             raise RunStopped(
-                f"{self.base_url} has no quota left for this key: {decision.reason}",
-                hint="what has arrived is stored; with more quota, the same command goes on",
+                f"{self.base_url}: the quota of this key is exhausted: {decision.reason}",
+                hint="all responses so far are stored; run the same command again when there is "
+                "more quota",
             )
         if isinstance(decision, GiveUp):
             raise RequestRefused(

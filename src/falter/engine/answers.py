@@ -167,8 +167,8 @@ def _unread_grid(result: Answers, what: str) -> Grid:
     if result.readers:
         best = ", ".join(f"{name} {count:,}" for name, count in result.readers[:3])
         text.append(
-            f"Scorers that would read some of them, with how many: {best}. Whether they read them "
-            "rightly is for you to see; 'falter rescore' compares."
+            f"Scorers that find an answer in some of them, with the number: {best}. Check those "
+            "answers with 'falter rescore'."
         )
     return Grid(
         name="unread-replies",
@@ -271,8 +271,8 @@ def _places(run: Run, other: Scorer, items: Sequence[Item]) -> list[int]:
     fitting = [place for place, why in unfit.items() if not why]
     if not fitting:
         raise UsageError(
-            f"The scorer '{other.name}' cannot read this run again: {unfit[0]}",
-            hint="'falter list scorers' says what each of them reads",
+            f"The scorer '{other.name}' cannot rescore this run: {unfit[0]}",
+            hint="'falter list scorers' describes the others",
         )
     return fitting
 
@@ -282,11 +282,11 @@ def _unfit(run: Run, place: int, other: Scorer, items: Sequence[Item]) -> str:
     used = scorers.get(panel.scorer)
     own = [item for item in items if item.task == panel.task]
     if panel.scorer == other.name:
-        return f"'{panel.task}' was scored by it"
+        return f"'{panel.task}' was already scored by it"
     if other.needs_scores and not used.needs_scores:
-        return "it needs log-probabilities of the options, and replies were asked for"
+        return "it needs log-probabilities of the options, but the run has written replies"
     if used.needs_scores and not other.needs_scores:
-        return "it reads written replies, and log-probabilities of the options were asked for"
+        return "it needs written replies, but the run has log-probabilities of the options"
     if other.needs_choices and not all(item.choices for item in own):
         return f"it needs choices, which '{panel.task}' does not have"
     targets = [
@@ -329,6 +329,6 @@ def _study(stored: StoredRun, panels: Sequence[ReadTwice], said: Sequence[str]) 
         simulated=tuple(label for label, model in models.items() if model.simulated),
         figures=figures,
         headline=tuple(figure.name for figure in figures),
-        notes=(f"{left_out} panels of this run are left out: {names} read them already or "
-               "cannot.",) if left_out else (),
+        notes=(f"{left_out} model–task pairs are left out: {names} already scored or cannot score "
+            "them.",) if left_out else (),
     )  # fmt: skip

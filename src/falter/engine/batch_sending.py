@@ -1,8 +1,9 @@
-"""Running by batches: what is missing is handed in together, waited for, and read as it ends.
+"""Send missing requests through provider batch APIs: submit, poll, and import the results.
 
-Everything that a kill must not lose is in the store before it matters: a batch before it is handed
-in, its name as soon as it is known, its answers as they are read. So the same command goes on from
-wherever the last one ended, and hands in again only what has no answer and is in no open batch.
+Everything that a kill must not lose is in the store before it matters: a batch before it is
+submitted, its name as soon as it is known, its answers as they are read. So the same command
+resumes wherever the last one ended. It submits again only requests that have no answer and are in
+no open batch.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from falter.records.interfaces import ResponseStore, SharedStore
 from falter.records.planning import batched
 from falter.records.types import Request, Response
 
+# Seconds. A batch takes minutes to a day, so the pause between two polls grows to a minute.
 FIRST_PAUSE, LONGEST_PAUSE, GROWTH = 0.5, 60.0, 1.5
 LISTING_GRACE_SECONDS = 60.0
 """Seconds after which a batch that a provider does not list has not arrived."""
@@ -26,9 +28,13 @@ LISTED_BEFORE = 3600.0
 """The seconds that a provider's clock may be behind."""
 PATIENCE = 3600.0
 """Seconds that a provider may be out of reach while a batch is waited for."""
+# A batch that expires leaves requests unanswered, and each round may last a day. A request that
+# three batches have left out is a failure, which the next run sends again.
 ROUNDS = 3
+# The first requests go out directly, at full price, until one is answered. One item's prompt may be
+# refused; five refusals in a row say that the batch would be.
 MAX_FAILED_PROBES = 5
-COMMIT = 256
+COMMIT = 256  # answers in one transaction: what a kill reads, and does not pay, again
 Say = Callable[[str], None]
 
 
@@ -39,11 +45,11 @@ async def run_batches(
     stop: asyncio.Event,
     say: Say,
 ) -> None:
-    """Have what the store lacks answered in batches, in all queues at once.
+    """Send the missing requests of all queues in batches, and store the answers.
 
-    A queue's requests are gone through once a round: they can be iterated again and again. Raises
-    as `run_queues` does; what a batch has been paid for stays at the provider, and the next run
-    with the same store reads it.
+    The requests of a queue are iterated once a round, so they must be iterable more than once.
+    Raises as `run_queues` does. Paid answers stay at the provider, and the next run with the same
+    store reads them.
     """
     works = [_BatchWork(queue, store, book, stop, say) for queue in queues]
     for work in works:
@@ -84,7 +90,7 @@ class _BatchWork:
         self._alone = self._crowded = self._cancelled = self._scouted = False
 
     async def run(self) -> None:
-        """Hand in, wait, read; what a batch left without an answer goes into another."""
+        """Submit, wait and read; requests that a batch left unanswered go into another batch."""
         rounds = 0
         while rounds < ROUNDS and not self._stop.is_set():
             self._again, self._crowded = {}, False
@@ -104,7 +110,7 @@ class _BatchWork:
     # What other processes, or an earlier one that was killed, have begun
 
     async def _attach(self) -> list[StoredBatch]:
-        """Look after open batches that this run needs and nobody looks after; return the others."""
+        """Adopt the open batches that this run needs; return those that another process holds."""
         theirs = []
         for batch in self._book.open(self.model):
             if batch.mark in self._open or self._lacking.keys().isdisjoint(self._book.keys(batch)):
@@ -120,38 +126,45 @@ class _BatchWork:
 
     async def _look_for(self, batch: StoredBatch, until: float) -> None:
         """Find the batch that was being handed in when its answer got lost, or a process died."""
-        self._say(f"looking for a batch of {batch.requests:,} requests that may have arrived")
+        self._say(
+            f"looking for a batch of {batch.requests:,} requests that the provider may have "
+            "received"
+        )
         for looks, pause in enumerate(self._pauses(), 1):
+            # Two looks at least, even if the grace is long over, before anything is paid again.
             late = time.time() > until and looks > 1
             try:
                 name = await self._listed_as(batch)
             except EndpointError as error:
                 if late:
                     raise RunStopped(
-                        f"{self.progress.label}: nobody knows whether a batch arrived, since the "
-                        f"provider's batches cannot be listed: {error.message}",
-                        hint="the same command looks again",
+                        f"{self.progress.label}: cannot list the provider's batches to see if the "
+                        f"last one arrived: {error.message}",
+                        hint="run the same command again later; it looks for that batch before "
+                        "it submits another",
                     ) from error
             else:
                 if name is not None:
                     self._open[batch.mark] = self._book.mark(batch, "waiting", name=name)
-                    self._say(f"batch {name} had arrived")
+                    self._say(f"the provider has received batch {name}")
                     return
                 if late:
                     self._book.mark(batch, "lost", name=None, said="it never arrived")
-                    self._hand_in_again(batch, "the batch never arrived at the provider")
+                    self._hand_in_again(batch, "the batch did not reach the provider")
                     return
             await self._sleep(pause)
             if self._stop.is_set():
                 return
 
     async def _listed_as(self, batch: StoredBatch) -> str | None:
-        """The provider's name for a batch: by its mark, else the oldest with as many requests."""
+        """Return the provider's name of a batch, by its mark or else the oldest of its size."""
         names = self._book.names(self.model) | self._foreign_batches
         alike = None
         async for listed in self.desk.listed(batch.created_at - LISTED_BEFORE):
             if listed.mark == batch.mark:
                 return listed.name
+            # Anthropic takes no mark, so that its batches are told apart by size. A wrong guess
+            # shows in the results (`_is_foreign`), and the next candidate is tried.
             unmarked = listed.mark is None and listed.name not in names
             if unmarked and listed.requests == batch.requests:
                 alike = listed.name
@@ -160,7 +173,7 @@ class _BatchWork:
     # Handing in
 
     async def _hand_in(self, *, is_first: bool) -> None:
-        """Go through the plan once, and hand in what is missing in as few batches as fit."""
+        """Go through the plan once, and submit the missing requests in as few batches as fit."""
         keys: list[str] = []
         lines: list[bytes] = []
         size = 0
@@ -181,7 +194,7 @@ class _BatchWork:
             await self._submit(keys, lines)
 
     async def _to_send(self, is_first: bool) -> AsyncIterator[Request]:
-        """The requests without an answer that are in no batch, each once."""
+        """Yield the requests that have no answer and are in no batch, each once."""
         given: set[str] = set()
         for stretch in batched(self.queue.requests, LOOK_AHEAD):
             if self._stop.is_set():
@@ -216,9 +229,9 @@ class _BatchWork:
         return missing
 
     async def _scout(self, request: Request) -> bool:
-        """Ask one request directly, before any is handed in; False if another process has it.
+        """Send one request directly before any batch; return False if another process has it.
 
-        How the server wants to be asked, a wrong name or a used-up quota show at once, and not
+        An unsupported field, a wrong model name or a used-up quota then shows at once, and not
         tomorrow in every line of a batch.
         """
         shared = self._store if isinstance(self._store, SharedStore) else None
@@ -238,19 +251,19 @@ class _BatchWork:
         self._scouted = response.failure is None
         if len(self._failed) >= MAX_FAILED_PROBES and not self._scouted:
             raise RunStopped(
-                f"{self.progress.label}: the first {len(self._failed)} requests all failed, so "
-                f"none was put in a batch; the last error was: {response.failure}",
+                f"{self.progress.label}: the first {len(self._failed)} requests all failed, so no "
+                f"batch was submitted; the last error was: {response.failure}",
                 hint="check the endpoint with 'falter doctor'",
             )
         return True
 
     async def _submit(self, keys: Sequence[str], lines: Sequence[bytes]) -> None:
-        """One batch: written down, handed in, its name written down."""
+        """Submit one batch: log it, send it, log the name that the provider gives it."""
         # Written down before it is sent: after a crash the next run looks for it, and pays nothing
         # twice.
         batch = self._book.record(self.model, keys, self.desk.asked)
         ours = set() if batch is None else set(self._book.keys(batch))
-        self._again |= dict.fromkeys(set(keys) - ours, "another process had it")
+        self._again |= dict.fromkeys(set(keys) - ours, "another process has submitted it")
         if batch is None:
             return
         chosen = [line for key, line in zip(keys, lines, strict=True) if key in ours]
@@ -261,17 +274,15 @@ class _BatchWork:
             if isinstance(error, EndpointError):
                 raise RunStopped(
                     f"{self.progress.label}: the batch was refused: {error.message}",
-                    hint="nothing of it was paid; without --batch requests are sent one by one",
+                    hint="the provider did not charge for it; leave --batch out to send every "
+                    "request separately",
                 ) from error
             raise
         self.progress.sent += len(chosen)
         if name is None:
             await self._look_for(batch, time.time() + LISTING_GRACE_SECONDS)
         elif not name:
-            raise RunStopped(
-                f"{self.progress.label}: the server took a batch and gave it no usable name",
-                hint="its answers cannot be read; without --batch requests are sent one by one",
-            )
+            raise refusal(RunStopped, "engine.unnamed_batch", progress=self.progress.label)
         else:
             self._open[batch.mark] = self._book.mark(batch, "waiting", name=name)
             self._say(f"batch {name} has {len(chosen):,} requests")
@@ -281,7 +292,7 @@ class _BatchWork:
     # Waiting and reading
 
     async def _wait(self) -> None:
-        """Until every batch has ended and been read, those of other processes as well."""
+        """Wait until every batch has ended and been read, also those of other processes."""
         trouble: float | None = None
         for pause in self._pauses():
             theirs: list[StoredBatch] = []
@@ -295,9 +306,10 @@ class _BatchWork:
                 if now - trouble > PATIENCE:
                     raise RunStopped(
                         f"{self.progress.label}: {error.message}",
-                        hint="the batches go on; the same command reads them",
+                        hint="the batches continue at the provider; run the same command again "
+                        "to import them",
                     ) from error
-                self._say(f"{error.message}; asking again")
+                self._say(f"{error.message}; trying again")
             if (not self._open and not theirs and trouble is None) or self._stop.is_set():
                 break
             await self._sleep(pause)
@@ -309,9 +321,10 @@ class _BatchWork:
             status = await self.desk.status(batch.name)
             if status.gone:
                 raise RunStopped(
-                    f"{self.progress.label}: the provider knows no batch {batch.name}",
-                    hint="is it the same account? If its answers are lost, 'falter batch forget "
-                    f"{batch.name}' has them asked, and paid, once more",
+                    f"{self.progress.label}: the provider has no batch {batch.name}",
+                    hint="use the key of the account that submitted it; if its results are lost, "
+                    f"run 'falter batch forget {batch.name}', after which they are requested "
+                    "and paid for again",
                 )
             if not status.ended:
                 if status.said != batch.said:
@@ -325,17 +338,18 @@ class _BatchWork:
                 await self._store_results(batch, status)
 
     def _refused(self, batch: StoredBatch, status: BatchStatus) -> None:
-        """A batch that was taken, looked through, and not begun: nothing of it was paid."""
+        """Handle a batch that the provider accepted, validated and refused; nothing was paid."""
         del self._open[batch.mark]
         self._book.mark(batch, "refused", name=batch.name, said=status.failure)
         if not status.too_much or batch.requests == 1:
             raise RunStopped(
                 f"{self.progress.label}: batch {batch.name} was refused: {status.failure}",
-                hint="nothing of it was paid; without --batch requests are sent one by one",
+                hint="the provider did not charge for it; leave --batch out to send every "
+                "request separately",
             )
         # Smaller ones, and each when the one before it has ended.
         self._most, self._alone, self._crowded = max(1, batch.requests // 2), True, True
-        self._say(f"{status.failure}; going on with {self._most:,} requests at a time")
+        self._say(f"{status.failure}; continuing with batches of {self._most:,} requests")
         self._hand_in_again(batch, status.failure)
 
     def _hand_in_again(self, batch: StoredBatch, why: str) -> None:
@@ -343,7 +357,7 @@ class _BatchWork:
         self._again |= dict.fromkeys(keys, why)
 
     async def _store_results(self, batch: StoredBatch, status: BatchStatus) -> None:
-        """Store what a batch brought, in whatever order; each request counts once."""
+        """Store the results of a batch, in whatever order they come; count each request once."""
         assert batch.name is not None
         left = dict.fromkeys(self._book.keys(batch), status.said)
         waiting: list[Response] = []
@@ -369,16 +383,22 @@ class _BatchWork:
             await self._is_foreign(batch)
             return
         if unknown:
-            self._say(f"batch {batch.name} has {unknown:,} lines too many, which are left out")
+            self._say(
+                f"batch {batch.name} has {unknown:,} lines that this run did not request; they "
+                "are ignored"
+            )
         left = {key: reason for key, reason in left.items() if key in self._lacking}
         self._again |= left
         # One that was cancelled after its last answer lacks nothing.
         self._cancelled |= status.cancelled and bool(left)
         self._book.mark(batch, "read", name=batch.name, said=status.said)
-        self._say(f"batch {batch.name} is read: {answered:,} of {batch.requests:,} answered")
+        self._say(
+            f"batch {batch.name} is imported: {answered:,} of {batch.requests:,} requests have a "
+            "response"
+        )
 
     async def _is_foreign(self, batch: StoredBatch) -> None:
-        """Somebody else's batch with as many requests was taken for one of which no name came."""
+        """Exclude another program's batch that was mistaken for ours by its size; look again."""
         self._foreign_batches.add(batch.name or "")
         await self._look_for(self._book.mark(batch, "sending", name=None), 0.0)
 
@@ -419,7 +439,7 @@ class _BatchWork:
     def _give_up(self) -> None:
         """Fail the requests that several batches left without an answer, for this run."""
         failures = [
-            _failure(key, f"no answer in {ROUNDS} batches: {why}")
+            _failure(key, f"no response in {ROUNDS} batches: {why}")
             for key, why in self._again.items()
         ]
         self._store.put_failures(failures)

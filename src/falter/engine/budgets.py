@@ -189,12 +189,12 @@ def _prices(resolved: Resolved, panels: Sequence[PanelPlan], currency: str) -> d
         model = f"{panel.target.model.client}:{panel.target.model.name}"
         if price is None:
             raise UsageError(
-                f"A budget in {currency} needs the price of {model}, which has none",
-                hint=f"write it with the model: {_line(model)}",
+                f"A budget in {currency} needs the price of {model}, which is not known",
+                hint=f"add it to the model's settings: {_line(model)}",
             )
         if price.currency != currency:
             raise UsageError(
-                f"The price of {model} is in {price.currency}, and the budget in {currency}",
+                f"The price of {model} is in {price.currency}, but the budget is in {currency}",
                 hint=f"give the budget in {price.currency}",
             )
         found[place] = price.in_batches if resolved.experiment.batch else price
@@ -207,8 +207,8 @@ def _line(model: str) -> str:
         price = read_prices(name).price(model)
         if price is not None:
             figures = f"{{input: {price.input:g}, output: {price.output:g}}}"
-            return f"'price: {figures}', as the list {name} has it"
-    return "'price: {input: 0.15, output: 0.60}', of a million tokens"
+            return f"'price: {figures}', as in the price list {name}"
+    return "'price: {input: 0.15, output: 0.60}', for a million tokens"
 
 
 # The cells that a budget pays for: which items are asked in which recipes, known by the seed
@@ -264,10 +264,10 @@ def _layout(panel: PanelPlan, budget: float, whole: int, resolved: Resolved) -> 
     least = min(MIN_ITEMS, len(keys)) * (main[0] + (width - 1) * others)
     if spent < least:
         raise UsageError(
-            f"A budget of {whole:,} requests is too small: of '{panel.panel.task}' it pays for "
-            f"fewer than {min(MIN_ITEMS, len(keys))} items in {width} conditions each",
-            hint=f"give {_more_of(resolved.experiment.budget, least / spent)} or more, or fewer "
-            "models and tasks",
+            f"A budget of {whole:,} requests is too small for '{panel.panel.task}', which needs "
+            f"at least {min(MIN_ITEMS, len(keys))} items in {width} conditions each",
+            hint=f"set the budget to {_more_of(resolved.experiment.budget, least / spent)} or "
+            "more, or use fewer models and tasks",
         )
     layout = budget_layout(keys, main, spent, seed=resolved.experiment.seed)
     mask = np.zeros((len(keys), len(costs)), dtype=np.bool_)

@@ -57,19 +57,16 @@ def require_fit_chat(
     if experiment.demonstrations or any(r.demonstrations or r.examples for r in recipes):
         raise refusal(UsageError, "engine.chat_with_demonstrations", what=what)
     if experiment.remedy is not None:
-        raise UsageError(f"{what}, to which no remedy applies", hint="drop --remedy")
+        raise refusal(UsageError, "engine.chat_with_remedy", what=what)
     if any(recipe.template is not None for recipe in recipes):
         raise refusal(UsageError, "engine.chat_with_template", what=what)
     if scorer.needs_scores or scorer.needs_choices:
-        raise UsageError(
-            f"{what}, and the scorer '{scorer.name}' compares options",
-            hint="use a scorer that reads replies: answer, label, numeric or tool_call",
-        )
+        raise refusal(UsageError, "engine.chat_with_options", what=what, scorer=scorer.name)
     _require_arguments(experiment.ignore_arguments, task)
     needs = any("tools" in item.fields for item in task.items)
     if needs and not able.tools:
         raise UsageError(
-            f"{what} with tools, which '{spec.name}' does not take",
+            f"{what} with tools, which '{spec.name}' does not support",
             hint=able.instead,
         )
     if needs and not able.replays and any(_calls_before(item) for item in task.items):

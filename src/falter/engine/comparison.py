@@ -95,7 +95,7 @@ def compare(
     A file is what `analyze_files` reads, with its `columns`, `choice`, `scale` and `baseline`.
     """
     if not runs:
-        raise UsageError("No run is named", hint="give one run or several: results, or ids")
+        raise UsageError("No run is named", hint="name runs by their results or ids")
     named = [
         ComparedRun(run=short(run.run.id, 64), store=run.store)
         if isinstance(run, Result)
@@ -224,7 +224,7 @@ def _tables(
             yield from ((name, table) for table in tables_of(own, name))
     else:
         raise UsageError(
-            f"{path} has several conditions, and none is known to be the plain prompt: "
+            f"{path} has several conditions, and it is not known which one is the clean prompt: "
             f"{', '.join(names[:10])}",
             hint=f"name it: --baseline {shlex.quote(names[0])}",
         )

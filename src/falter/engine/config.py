@@ -42,11 +42,11 @@ from falter.tasks.rows import DataSpec, holds_chats, target_column
 # fmt: off
 PRICE = Block(
     Price,
-    input=Setting("the price of a million tokens of prompts", low=0, default=0.0),
-    output=Setting("the price of a million tokens of answers", low=0, default=0.0),
-    currency=Setting("the currency of these"),
-    cached=Setting("the price of a million tokens of a beginning that the provider kept", low=0),
-    batch=Setting("the share of these that a batch costs", low=0, high=1, default=0.5),
+    input=Setting("price of a million prompt tokens", low=0, default=0.0),
+    output=Setting("price of a million response tokens", low=0, default=0.0),
+    currency=Setting("currency of the prices"),
+    cached=Setting("price of a million prompt tokens that the provider had cached", low=0),
+    batch=Setting("share of the prices that a batch request costs", low=0, high=1, default=0.5),
 )
 
 
@@ -54,32 +54,32 @@ PRICE = Block(
 class ModelSpec:
     """A model by name, and how to reach it."""
 
-    name: str = setting("the client, then a colon and its name for the model", default=MISSING,
+    name: str = setting("the client, a colon, and the client's name for the model", default=MISSING,
         names="clients", off="openai:gpt-4o-mini",
         required="for example 'smollm2' or 'openai:gpt-4o-mini'")
-    base_url: str | None = setting("where an OpenAI-compatible server listens", "--base-url",
+    base_url: str | None = setting("base URL of an OpenAI-compatible server", "--base-url",
         metavar="URL", off="http://localhost:8000/v1")
-    api: str | None = setting("which API of the server to use", "--api", without="chat",
+    api: str | None = setting("API of the server", "--api", without="chat",
         shape=Value(str, words=("chat", "completions")))
-    api_key_env: str | None = setting("the environment variable that holds the key",
+    api_key_env: str | None = setting("environment variable that holds the API key",
         "--api-key-env", metavar="NAME", off="OPENAI_API_KEY")
-    concurrency: int | None = setting("requests in flight at once", "--concurrency", low=1,
-        high=4096, off="64", without="64")
-    requests_per_minute: float | None = setting("requests per minute, at most", "--rpm",
+    concurrency: int | None = setting("maximum number of concurrent requests", "--concurrency",
+        low=1, high=4096, off="64", without="64")
+    requests_per_minute: float | None = setting("maximum number of requests per minute", "--rpm",
         low=0.001, off="600")
-    tokens_per_minute: float | None = setting("tokens per minute, at most", "--tpm", low=1)
-    timeout: float | None = setting("seconds a request may take", "--timeout", low=0.001,
-        high=86_400, without="60")
-    max_attempts: int | None = setting("how often a request is sent before it counts as failed",
+    tokens_per_minute: float | None = setting("maximum number of tokens per minute", "--tpm", low=1)
+    timeout: float | None = setting("maximum duration of a request, in seconds", "--timeout",
+        low=0.001, high=86_400, without="60")
+    max_attempts: int | None = setting("attempts before a request counts as failed",
         "--max-attempts", low=1, high=100, without="6")
-    price: Price | None = setting("what a million tokens cost, for the estimate and the meter",
+    price: Price | None = setting("price per million tokens, for the cost estimate",
         shape=PRICE, off="{input: 0.15, output: 0.60}")
-    scorer: str | None = setting("how this model's answers are scored, if not like the others'",
+    scorer: str | None = setting("scorer for this model only",
         names="scorers")
-    headers: Mapping[str, str] | None = setting("further headers, as names of variables",
+    headers: Mapping[str, str] | None = setting("further HTTP headers, from environment variables",
         shape=Headers(), off="{X-Team: TEAM_TOKEN}")
-    options: Mapping[str, Any] = setting("settings of this client only, such as fields of "
-        "the request", "--option", shape=NamedValues(), metavar="NAME=VALUE", factory=dict)
+    options: Mapping[str, Any] = setting("client-specific setting, such as a field of the request",
+        "--option", shape=NamedValues(), metavar="NAME=VALUE", factory=dict)
 
 
 MODEL = Block(ModelSpec)
@@ -92,7 +92,7 @@ class InRole(Block[ModelSpec]):
     def __init__(self, role: str) -> None:
         super().__init__(ModelSpec)
         self.settings = tuple(
-            replace(s, help=f"the {role}'s: {s.help}",
+            replace(s, help=f"for the {role}: {s.help}",
                 option=f"--{role}-{s.flag[2:]}" if s.name in REACHED_BY else "")
             for s in self.settings
         )
@@ -107,8 +107,9 @@ class SameAs(Value):
     def parse(self, value: Any, place: Place) -> Any:
         if value in ("meaning", "judge"):
             raise UsageError(
-                f"{place.name} is '{value}', and falter compares answers by rule only",
-                hint="compare the words: --same text, or what is read from them: label, number",
+                f"{place.name} is '{value}', but falter compares answers only by rule",
+                hint="compare the texts with --same text, or the extracted answers with --same "
+                "label or --same number",
             )
         return super().parse(value, place)
 
@@ -169,32 +170,32 @@ DATA = Data(
     path=Setting("a .jsonl, .json, .csv, .tsv or .parquet file, or hub:NAME",
         shape=File("hub:", "memory:"), off="my.jsonl",
         required="give the file that holds the items"),
-    target=Setting("the column with the right answer", "--target", metavar="COLUMN", off="answer"),
-    target_as=Setting("how that column names the right option", "--target-as"),
-    choices=Setting("the column that holds the options, or one column for each", "--choices",
+    target=Setting("column with the right answer", "--target", metavar="COLUMN", off="answer"),
+    target_as=Setting("how the target column gives the right option", "--target-as"),
+    choices=Setting("column with the list of options, or one column per option", "--choices",
         shape=Columns(tuple), metavar="COLUMN", off="options"),
-    fields=Setting("the column for a placeholder, if their names differ", "--field",
+    fields=Setting("column that fills a placeholder, if their names differ", "--field",
         shape=Placeholders(), metavar="NAME=COLUMN", off="{question: text}"),
-    key=Setting("column of unique keys; else id, key, question_id, name or content", "--key",
+    key=Setting("unique key column; otherwise id, key, question_id, name or content", "--key",
         metavar="COLUMN", off="id"),
-    drop_duplicates=Setting("keep the first of rows that are the same", "--drop-duplicates",
+    drop_duplicates=Setting("keep only the first of identical rows", "--drop-duplicates",
         off="true"),
-    tags=Setting("columns to keep with an item; the first is its family"),
-    split=Setting("the split of a data set from the hub"),
-    turns=Setting("of conversations: ask for the last turn of the assistant, or for each"),
-    join=Setting("what stands between two documents of a conversation"),
-    each=Setting("how a document of a conversation is written, as in '[{n}] {text}'"),
+    tags=Setting("columns to keep with an item; the first one is its family"),
+    split=Setting("split of a data set from the hub"),
+    turns=Setting("conversations: request the last assistant turn only, or every one"),
+    join=Setting("conversations: text between two documents"),
+    each=Setting("conversations: format of a document, such as '[{n}] {text}'"),
 )
 
 SAMPLING = Block(
     Sampling,
-    temperature=Setting("how random answers are; 0 for the likeliest", "--temperature",
+    temperature=Setting("sampling temperature; 0 gives the most likely response", "--temperature",
         low=0, high=2, off="0"),
-    top_p=Setting("the share of the probability that answers are drawn from", low=0.000001, high=1),
-    max_tokens=Setting("the longest answer, in tokens", "--max-tokens", low=1, high=1_000_000,
-        off="256", default=0, without="what the task and the scorer need"),
-    stop=Setting("texts that end an answer"),
-    seed=Setting("the seed that is sent to the server", low=0),
+    top_p=Setting("share of the probability to sample from (nucleus)", low=0.000001, high=1),
+    max_tokens=Setting("maximum length of a response, in tokens", "--max-tokens", low=1,
+        high=1_000_000, off="256", default=0, without="as long as the task and the scorer need"),
+    stop=Setting("texts that end a response"),
+    seed=Setting("sampling seed that is sent to the server", low=0),
 )
 
 
@@ -202,12 +203,12 @@ SAMPLING = Block(
 class EngineSpec:
     """Processes that hold the models, and how many."""
 
-    name: Literal["ray"] = setting("what starts them", default=MISSING, off="ray",
+    name: Literal["ray"] = setting("system that starts the processes", default=MISSING, off="ray",
         required="for example ray")
-    actors: int | None = setting("how many processes for each model", "--actors", low=1,
-        high=10_000, off="8", without="one for each GPU, else one a machine")
-    gpus: float | None = setting("how many GPUs each has", "--actor-gpus", low=0, high=64,
-        off="1", without="one, where the model runs in the process and there are any")
+    actors: int | None = setting("number of processes for each model", "--actors", low=1,
+        high=10_000, off="8", without="one per GPU, or one per machine without GPUs")
+    gpus: float | None = setting("number of GPUs for each process", "--actor-gpus", low=0, high=64,
+        off="1", without="one, if the model runs in the process and there are GPUs")
 
 
 class Engine(Block[EngineSpec]):
@@ -251,87 +252,86 @@ class Experiment:
 
     tasks: tuple[str, ...] = setting("a task by name, or several", name="task", names="tasks",
         default=(), instead=("data", "template"), on="basics",
-        above="What is asked: a task by name …",
+        above="The items: a task by name …",
         also=(Setting("a task by name, such as basics", "-t --task", names="tasks",
             instead=("data", "template")),))
     data: DataSpec | None = setting("your own items: a .jsonl, .json, .csv, .tsv or .parquet file, "
         "or hub:NAME", "--data", shape=DATA, metavar="FILE", instead=("tasks",),
         above="… or your own items and your own prompt:")
-    template: Prompts | None = setting("your words are the instruction, "
-        "{placeholders} the input", shape=Template(), identity="always", off=A_TEMPLATE,
-        also=(Setting("the file with your prompt, a text with {placeholders}; of several, each is "
-            "asked, for 'falter compare'", "--template",
-            shape=TemplateFile(), name="template_file", metavar="FILE"),))
+    template: Prompts | None = setting("the prompt: words are the instruction, {placeholders} the "
+        "input", shape=Template(), identity="always", off=A_TEMPLATE,
+        also=(Setting("file with your prompt, a text with {placeholders}; with several, each "
+            "prompt is sent, for 'falter compare'", "--template", shape=TemplateFile(),
+            name="template_file", metavar="FILE"),))
     models: tuple[ModelSpec, ...] = setting("a model, such as smollm2, openai:NAME or simulated",
-        "-m --model", default=(), shape=Many(Model(), MODEL), on=SOME_MODELS, above="Who answers.",
+        "-m --model", default=(), shape=Many(Model(), MODEL), on=SOME_MODELS, above="The models.",
         required="name at least one, for example 'smollm2'")
     recipes: tuple[tuple[StepSpec, ...], ...] = setting("a perturbation, such as typos or "
-        "typos:count=4; a+b is a chain", "-r --recipe", default=(), shape=Many(RecipeSteps()),
-        without="a set of rule-made ones, and identity", on=SOME_RECIPES,
-        above="How the prompt changes. The clean prompt is always asked.")
-    grid: GridLevels | None = setting("every combination of the levels of these factors: template, "
-        "demonstrations, temperature, or a name of yours with perturbations", "--grid",
-        shape=Grid(), metavar="FACTOR=LEVEL,…", identity="when set",
+        "typos:count=4, or a chain a+b", "-r --recipe", default=(), shape=Many(RecipeSteps()),
+        without="rule-based perturbations, and identity", on=SOME_RECIPES,
+        above="How the prompt changes. The clean prompt is always sent as well.")
+    grid: GridLevels | None = setting("all combinations of the levels of several factors: "
+        "template, demonstrations, temperature, or a name of your own with perturbations as levels",
+        "--grid", shape=Grid(), metavar="FACTOR=LEVEL,…", identity="when set",
         off="{template: [own, other], demonstrations: [2, 4], noise: [none, replace_spaces]}",
-        above="Instead of recipes: a grid. Its first levels are the baseline.",
+        above="Instead of recipes: a grid of factors. The first levels are the baseline.",
         instead=("recipes",))
-    scorer: ScorerNames | None = setting("how answers are scored; "
-        "TASK=NAME for one task only", "--scorer", shape=Scorers(), metavar="NAME",
-        without="what fits task and model", off="choice_letter")
-    labels: tuple[str, ...] = setting("the labels of a closed set, one of which is the answer",
+    scorer: ScorerNames | None = setting("scorer of the responses; TASK=NAME for one task only",
+        "--scorer", shape=Scorers(), metavar="NAME", without="chosen by task and model",
+        off="choice_letter")
+    labels: tuple[str, ...] = setting("labels of a closed set; the answer is one of them",
         "--labels", default=(), shape=Columns(tuple), metavar="A,B,C",
-        without="the different targets", off="[billing, login, other]")
+        without="the distinct targets", off="[billing, login, other]")
     same: Literal["auto", "call", "choice", "label", "number", "text"] | None = setting(
-        "compare every answer with that to the clean prompt, read as this", "--same",
+        "compare each answer with the clean prompt's answer, as this type", "--same",
         shape=SameAs(),
         identity="when set", without="compare with the right answers", off="call")
-    ignore_arguments: tuple[str, ...] = setting("arguments of tools that may be anything",
+    ignore_arguments: tuple[str, ...] = setting("tool arguments that may have any value",
         "--ignore-arguments", shape=Columns(tuple), default=(), metavar="A,B,C",
         identity="when set", off="[reason]")
-    calls: Literal["any", "native"] = setting("native: take no call of a tool from a reply's text",
+    calls: Literal["any", "native"] = setting("native: ignore tool calls in the text of a response",
         "--calls", default="any", identity="when set", off="native")
-    keep_line: float = setting("percent of answers that a robust model keeps", default=90.0,
+    keep_line: float = setting("percent of answers that a robust model must keep", default=90.0,
         low=50, high=99.9, identity="when set", off="90")
-    read_line: float = setting("percent of changed meanings that a robust model follows",
+    read_line: float = setting("percent of changed meanings that a robust model must follow",
         default=80.0, low=1, high=99.9, identity="when set", off="80")
-    limit: int | None = setting("how many items of each task to ask, drawn with the seed",
+    limit: int | None = setting("number of items of each task, drawn with the seed",
         "--limit", low=1, identity="always", without="all", on="60")
-    demonstrations: int = setting("solved examples before each item; they are not asked themselves",
+    demonstrations: int = setting("solved examples before each item; these are not evaluated",
         "--demonstrations", default=0, low=0, high=64, identity="always", off="5")
-    perturb_demonstrations: bool = setting("let recipes change the demonstrations too",
+    perturb_demonstrations: bool = setting("perturb the demonstrations too",
         "--perturb-demonstrations", default=False, identity="when set", off="true")
-    remedy: str | None = setting("a remedy for every prompt, or a text with {prompt} in it",
-        "--remedy", names="remedies", identity="when set", metavar="NAME", without="nothing",
+    remedy: str | None = setting("remedy (mitigation) for every prompt, or a text with {prompt}",
+        "--remedy", names="remedies", identity="when set", metavar="NAME", without="none",
         off="tidy_lines")
-    draws: int = setting("how many random versions of each recipe to ask", "--draws",
+    draws: int = setting("number of random variants of each perturbation", "--draws",
         default=1, low=1, high=10_000, on="1")
-    repeats: int = setting("how often to send every request", "--repeats", default=1, low=1,
-        high=10_000, on="1")
-    budget: int | str | None = setting("the most requests, or '5 USD': a random part is asked",
-        "--budget", shape=Budget(),
-        identity="when set", without="all", metavar="N", off="2000")
-    seed: int = setting("the seed of everything random", "--seed", default=0, low=0, on="0")
-    sampling: Sampling | None = setting("how answers are written", shape=SAMPLING,
+    repeats: int = setting("number of times that each request is sent", "--repeats", default=1,
+        low=1, high=10_000, on="1")
+    budget: int | str | None = setting("maximum requests, or an amount like '5 USD'; sends a "
+        "random sample", "--budget", shape=Budget(), identity="when set", without="all",
+        metavar="N", off="2000")
+    seed: int = setting("seed of all random numbers", "--seed", default=0, low=0, on="0")
+    sampling: Sampling | None = setting("how responses are sampled", shape=SAMPLING,
         identity="always")
-    protect: tuple[str, ...] = setting("text that no recipe may change, as a regular expression",
+    protect: tuple[str, ...] = setting("regular expression: matching text is not perturbed",
         "--protect", default=(), identity="always", off=r"['ACME-\d+']")
-    language: str | None = setting("the language of the texts, for word noise", "--language",
+    language: str | None = setting("language of the texts, for noise in words", "--language",
         identity="always", without="en", off="de")
-    rewriter: ModelSpec | None = setting("the model whose paraphrases, tones or translations "
-        "are used", "--rewriter", shape=Model(InRole("rewriter")), metavar="NAME",
-        off="openai:gpt-4o-mini")
-    rewrites: str | None = setting("a file of rewrites, which go before those of the store",
+    rewriter: ModelSpec | None = setting("model whose paraphrases, tones or translations are used",
+        "--rewriter", shape=Model(InRole("rewriter")), metavar="NAME", off="openai:gpt-4o-mini")
+    rewrites: str | None = setting("file of rewrites, used before those in the store",
         "--rewrites", shape=File(), metavar="FILE", off="bank.jsonl")
-    reader: ModelSpec | None = setting("the model that reads replies which are inferred or "
+    reader: ModelSpec | None = setting("model that reads responses whose answer is inferred or "
         "unparsed", "--reader", shape=Model(InRole("reader")), metavar="NAME",
         off="openai:gpt-4o-mini")
-    unparsed: Literal["wrong", "excluded"] = setting("how unreadable answers count",
+    unparsed: Literal["wrong", "excluded"] = setting("how responses without a usable answer count",
         "--unparsed", default="wrong", identity="always", on="wrong")
-    batch: bool = setting("ask in the provider's batches: half the price, within a day",
+    batch: bool = setting("use the provider's batch API: half the price, within a day",
         "--batch", default=False, off="true")
-    engine: EngineSpec | None = setting("hold the models in processes of their own, here or on "
-        "a cluster: ray", "--engine", shape=ENGINE, metavar="ray")
-    level: float = setting("the level of the intervals", default=0.95, low=0.5, high=0.9999,
+    engine: EngineSpec | None = setting("run each model in separate worker processes, on this "
+        "machine or on a cluster (ray)", "--engine", shape=ENGINE, metavar="ray")
+    level: float = setting("confidence level of the intervals", default=0.95, low=0.5, high=0.9999,
         identity="always", on="0.95")
 
 
@@ -342,20 +342,20 @@ class StudySettings:
     protocol: str | None = setting("a whole protocol, such as brittlebench", "--protocol",
         names="protocols", off="brittlebench",
         above="… or, instead of task and recipes, a whole protocol:")
-    preset: str | None = setting("the size of a protocol, such as quick or paper", "--preset",
+    preset: str | None = setting("size of the protocol, such as quick or paper", "--preset",
         without="the protocol's first", off="quick")
-    parts: tuple[str, ...] = setting("the parts of a protocol to run, by name", "--part",
-        default=(), metavar="NAME", without="all of them", off="[zero-shot, pairs]")
-    remedies: tuple[str, ...] = setting("the remedies to compare, if a protocol does so",
+    parts: tuple[str, ...] = setting("parts (experiments) of the protocol to run, by name",
+        "--part", default=(), metavar="NAME", without="all of them", off="[zero-shot, pairs]")
+    remedies: tuple[str, ...] = setting("remedies to compare, if the protocol does so",
         "--remedies", default=(), shape=Columns(tuple), metavar="A,B,C", without="all of them",
         off="[tidy_lines, restate]")
-    judges: tuple[ModelSpec, ...] = setting("the model that rates replies, or several that each "
-        "rate the same", "--judge", name="judge", default=(),
-        shape=Judges(Model(), InRole("judge")), metavar="NAME", off="openai:gpt-4o")
-    rubrics: str | None = setting("a file with rubrics of your own for the judge, by name",
+    judges: tuple[ModelSpec, ...] = setting("model that rates responses, or several that rate the "
+        "same ones", "--judge", name="judge", default=(), shape=Judges(Model(), InRole("judge")),
+        metavar="NAME", off="openai:gpt-4o")
+    rubrics: str | None = setting("file with your own rubrics for the judge, by name",
         "--rubrics", shape=File(), metavar="FILE", without="the protocol's", off="rubrics.yaml")
-    gate: GateSpec | None = setting("what must hold for 'falter gate', which other commands leave "
-        "alone", shape=GATE, above="What must hold, for 'falter gate'.")
+    gate: GateSpec | None = setting("requirements for 'falter gate'; other commands ignore them",
+        shape=GATE, above="The requirements, for 'falter gate'.")
 
 
 EXPERIMENT = Block(Experiment)
@@ -451,7 +451,7 @@ def _consistent(experiment: Experiment) -> Experiment:
         if experiment.recipes:
             raise InvalidValue(
                 "recipes",
-                "some beside a grid",
+                "given together with a grid",
                 "either recipes or a grid",
                 hint="drop one of the two",
             )

@@ -59,7 +59,8 @@ def require_batches(spec: ModelSpec, client: Client, scorer: Scorer | None = Non
         raise refusal(UsageError, "engine.no_batches", name=spec.name)
     if scorer is not None and scorer.needs_scores:
         raise UsageError(
-            f"The scorer '{scorer.name}' needs log-probabilities, which are not asked in batches",
+            f"The scorer '{scorer.name}' needs log-probabilities, which cannot be requested in "
+            "batches",
             hint=f"use scorer {usual_scorer(choices=True, likelihoods=False)}, or leave --batch "
             "out",
         )

@@ -1,4 +1,4 @@
-"""Running a resolved experiment: preflight, queues, store; and the cost of what is missing."""
+"""Run a resolved experiment: preflight, queues, store. Estimate the cost of what is missing."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from falter.store.batches import Batches
 from falter.store.store import PlannedCell, Store
 from falter.tasks.task import pick
 
-# The garbage collector while many objects are made that are not circular.
-
-
+# Python's default is 700, or 2,000 by version. A plan makes several objects for each request, none
+# of them in a reference cycle, so that a pass finds nothing and costs a walk over all items.
 GC_THRESHOLD = 50_000
-"""Objects between two looks of the garbage collector."""
+"""Number of new objects after which the garbage collector makes its next pass."""
 
 
 @contextlib.contextmanager
 def reduced_gc() -> Iterator[None]:
-    """Keep the garbage collector from walking all items again and again."""
+    """Reduce garbage-collector passes while many objects without reference cycles are created."""
     usual = gc.get_threshold()
+    # What exists already, modules and items, is left out of the passes that remain.
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD, *usual[1:])
     try:
@@ -66,7 +66,7 @@ SAMPLED_CELLS = 5_000
 SAMPLED_ITEMS, SAMPLED_PARTS = 200, 10
 """Of more cells, the items whose prompts are made, and the parts that the error comes from."""
 SAMPLING = 2
-"""Added to the seed, so that the sample holds no more of the items of a limit than by chance."""
+"""Added to the seed, so that the sample is independent of the items that a limit draws."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +129,7 @@ def _panel_cost(
     ]  # fmt: skip
     seen = reduce(Cost.plus, parts)
     tokens = [part.prompt_tokens for part in parts]
+    # The standard error of a sum of ten independent parts, from how much they differ.
     spread = statistics.stdev(tokens) * len(parts) ** 0.5 if len(parts) > 1 else 0.0
     error = 1.96 * spread / max(1, sum(tokens))
     cost = seen if seen.cells == cells else replace(seen.times(cells / seen.cells), cells=cells)
@@ -152,14 +153,14 @@ def record_run(resolved: Resolved, store: Store, command: str = "") -> bool:
 async def carry_out(
     resolved: Resolved, store: Store, watch: Watch | None, shard: Shard | None = None
 ) -> list[Progress]:
-    """Run what is missing, or a shard of it, with open clients. The run is recorded already."""
+    """Send the missing requests of a recorded run, or of a shard of it, with open clients."""
     return await carry_out_together([resolved], store, watch, shard)
 
 
 async def carry_out_together(
     several: Sequence[Resolved], store: Store, watch: Watch | None, shard: Shard | None = None
 ) -> list[Progress]:
-    """Run what is missing of several runs at once, so that their requests alternate."""
+    """Send the missing requests of several runs at once, so that their requests alternate."""
     recorders = [_Recorder(resolved.run, store) for resolved in several]
     queues = [
         queue
@@ -187,7 +188,7 @@ async def carry_out_together(
 async def send(
     queues: Sequence[ModelQueue], store: Store, stop: asyncio.Event, *, batch: bool
 ) -> None:
-    """Ask what is missing, in batches or one by one; what an open batch holds is not asked anew."""
+    """Send the missing requests, in batches or singly, but none that an open batch holds."""
     book = Batches(store)
     if batch:
         await run_batches(queues, store, book, stop, _say)
@@ -197,7 +198,7 @@ async def send(
 
 
 def _require_read_batches(queues: Sequence[ModelQueue], book: Batches) -> None:
-    """Raise if a batch that nobody has read yet holds what would now be sent, and paid, again."""
+    """Raise if an unread batch holds requests that would now be sent, and paid, again."""
     if not book.any_open():
         return
     held: set[str] = set()
@@ -277,7 +278,7 @@ def _queues(resolved: Resolved, recorder: _Recorder, shard: Shard | None) -> lis
 
 
 async def _probe(queue: ModelQueue, store: Store) -> None:
-    """Find out what the server of a queue cannot do before a panel is paid for."""
+    """Test what the server of a queue can do, before a panel is paid for."""
     planned, share = queue.requests, queue.share
     if queue.client.model.base_url is None or not isinstance(planned, _Planned):
         return
@@ -380,9 +381,11 @@ TERMINATION_SECONDS = 5.0
 
 @contextlib.contextmanager
 def interruptible(stop: asyncio.Event) -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM lets requests in flight land, after SIGTERM for five seconds;
-    the second ends at once.
+    """Let requests in flight land after the first Ctrl-C or SIGTERM; end at once on the second.
+
+    After SIGTERM they have five seconds.
     """
+    # Python permits signal handlers in the main thread alone; in a notebook a run has another.
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -502,10 +505,10 @@ async def probe(
 
 
 def _unfit(client: Client, request: Request, reason: str) -> PreflightError:
-    other = "" if request.scores else ", or name another form with --option hold_by=…"
+    other = "" if request.scores else ", or another constraint with --option hold_by=…"
     return PreflightError(
         f"{client.model.base_url} {reason}",
-        hint=f"use a scorer that reads text, such as choice_letter or label{other}",
+        hint=f"use a scorer that reads written replies, such as choice_letter or label{other}",
     )
 
 
@@ -524,14 +527,16 @@ def _one_an_item(requests: Iterable[Request]) -> Iterator[Request]:
 def _misfit(request: Request, response: Response) -> str | None:
     """Return the reason to refuse the server; None if it fits, or if the reply tells nothing."""
     if response.failure is not None:
-        wanted = "log-probabilities" if request.scores else "held answers"
-        return f"failed when it was first asked for {wanted}: {response.failure}"
+        wanted = "log-probabilities" if request.scores else "constrained answers"
+        return f"failed at the first request for {wanted}: {response.failure}"
     if request.scores:
         return None
     text, options, ended = response.text or "", request.answers, response.finish_reason
     answer = constrained_answer(text)
     held = answer in options if options else isinstance(answer, (int, float))
-    cut = ended == "length" and text.lstrip()[:1] in ("", "{", "`")  # or the model was thinking
+    # A reply that was truncated inside its JSON ("{", "```json") or while the model was still
+    # thinking ("") does not tell whether the server constrains.
+    cut = ended == "length" and text.lstrip()[:1] in ("", "{", "`")
     if held or cut or ended not in (None, "stop", "length"):
         return None
-    return f"does not hold the model to given answers: it answered {text[:80]!r}"
+    return f"does not constrain the model to the given answers: it returned {text[:80]!r}"

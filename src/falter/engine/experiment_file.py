@@ -50,17 +50,14 @@ def read_yaml(path: Path) -> Any:
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise UsageError(f"The experiment file {path} cannot be read: {error}") from error
     if len(data) > MOST_BYTES:
-        raise UsageError(
-            f"The experiment file {path} has more than {MOST_BYTES:,} bytes",
-            hint="items belong in a data file, which 'data:' names",
-        )
+        raise refusal(UsageError, "engine.large_experiment", path=path, most_bytes=MOST_BYTES)
     try:
         return yaml.load(text, _Loader)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         hint = "check the indentation"
         raise UsageError(f"{path} is not YAML: {printable(str(error))}", hint=hint) from error
     except RecursionError as error:
-        raise UsageError(f"{path} is nested too deeply", hint="falter's are five deep") from error
+        raise refusal(UsageError, "engine.nested_experiment", path=path) from error
 
 
 class _Loader(yaml.SafeLoader):
@@ -78,7 +75,7 @@ class _Loader(yaml.SafeLoader):
             name = self.construct_object(key) if isinstance(key, yaml.ScalarNode) else key
             if name in seen and key.tag != "tag:yaml.org,2002:merge":
                 raise UsageError(
-                    f"'{printable(str(name))}' is there twice, again in line "
+                    f"'{printable(str(name))}' appears twice, the second time in line "
                     f"{key.start_mark.line + 1}",
                     hint="keep one of the two",
                 )
@@ -91,9 +88,8 @@ def _count(node: Any, known: dict[int, int], depth: int) -> int:
     if id(node) in known:
         return known[id(node)]
     if depth > DEEPEST:
-        raise UsageError(
-            f"line {node.start_mark.line + 1} is nested more than {DEEPEST} deep",
-            hint="an experiment file is five deep",
+        raise refusal(
+            UsageError, "engine.nested_line", line=node.start_mark.line + 1, deepest=DEEPEST
         )
     known[id(node)] = MOST_NODES  # what contains itself never ends
     if isinstance(node, yaml.MappingNode):
@@ -101,15 +97,14 @@ def _count(node: Any, known: dict[int, int], depth: int) -> int:
     else:
         inner = node.value if isinstance(node, yaml.SequenceNode) else []
     if isinstance(node, yaml.ScalarNode) and not _printable(node.value):
-        raise UsageError(
-            f"line {node.start_mark.line + 1} holds half a character or a control character",
-            hint="write the text itself, without \\u and \\x",
-        )
+        raise refusal(UsageError, "engine.unprintable_line", line=node.start_mark.line + 1)
     count = 1 + sum(_count(part, known, depth + 1) for part in inner)
     if count >= MOST_NODES:
-        raise UsageError(
-            f"line {node.start_mark.line + 1} stands for more than {MOST_NODES:,} values",
-            hint="write it without aliases (*)",
+        raise refusal(
+            UsageError,
+            "engine.expanding_line",
+            line=node.start_mark.line + 1,
+            most_nodes=MOST_NODES,
         )
     known[id(node)] = count
     return count
@@ -187,10 +182,10 @@ def _check_paths(settings: Mapping[str, Any], file: Path, address: str) -> None:
         whole = os.path.realpath(file.parent / path)
         if not any(os.path.commonpath((root, whole)) == root for root in roots):
             raise UsageError(
-                f"{printable(str(file))} would send what is in {printable(path)[:200]} to "
+                f"{printable(str(file))} would send the content of {printable(path)[:200]} to "
                 f"{printable(_host(address))[:200]}",
-                hint="if that is what you want, copy it beside the experiment file, or run falter "
-                "from a folder that holds both",
+                hint="if you want that, copy it next to the experiment file, or run falter from "
+                "a folder that contains both",
             )
 
 
@@ -217,7 +212,7 @@ def _check_variable(variable: str, where: Any, file: Path) -> None:
         what = f"would send the key in {shown} to {printable(host)[:200]}"
     else:
         return
-    hint = f"if that is what you want, add --allow-env {shown}"
+    hint = f"if you want that, add --allow-env {shown}"
     raise UsageError(f"{printable(str(file))} {what}", hint=hint)
 
 

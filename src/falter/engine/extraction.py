@@ -291,10 +291,11 @@ def stored_extractions(store: Store, run: Run) -> Extractions | None:
     """Return the extractions of a stored run's reader; None if it has no reader."""
     reader = run.experiment.get("reader")
     if reader is not None and not isinstance(reader, Mapping):
-        raise UsageError(
-            f"The run {short(run.id)} says {printable(repr(reader))[:80]} of its reader: it was "
-            "made by an unreleased version of falter",
-            hint="run it again; stored answers are not asked for again",
+        raise refusal(
+            UsageError,
+            "engine.unreleased_reader",
+            run=short(run.id),
+            reader=printable(repr(reader))[:80],
         )
     return extractions(store, run, run_scorers(run), reader) if reader else None
 
@@ -342,6 +343,6 @@ def read_marks(
         raise UsageError(
             f"{path} marks replies that the run {short(run.id)} does not have: "
             f"{', '.join(map(printable, unknown[:5]))}{more}",
-            hint="name the run that the marks were made on, as in 'falter rescore RUN --marks'",
+            hint="name the run of the marks: falter rescore RUN --marks FILE",
         )
     return marked

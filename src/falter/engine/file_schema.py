@@ -33,8 +33,8 @@ SCHEMA_FILE = "falter.schema.json"
 HEAD = f"""\
 # yaml-language-server: $schema={SCHEMA_FILE}
 #
-# An experiment: items × recipes × models. Look at it with 'falter plan', run it with 'falter run'.
-# A setting that follows its '#' without a space is off; remove the '#' to use it.
+# An experiment: items × recipes × models. 'falter plan' shows its cost, 'falter run' runs it.
+# A '#' without a space after it turns a setting off. Remove the '#' to use the setting.
 """
 COMMENTS = 30
 """The column in which the comments stand."""
@@ -49,7 +49,7 @@ def _example() -> str:
 
 
 def _lines(setting: Setting, width: int) -> Iterator[str]:
-    """A setting as it stands in the example: with its help, or with the settings below it."""
+    """A setting as it appears in the example: with its help, or with the settings below it."""
     value, off = setting.on or setting.off, "" if setting.on else "#"
     block = setting.shape.block
     below = None if value.startswith("{") or isinstance(block, InRole) else block

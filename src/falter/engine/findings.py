@@ -21,7 +21,7 @@ from falter.protocols import Part, protocols
 from falter.protocols.protocol import PartResult, ScoredCell
 from falter.protocols.single_run import SINGLE_RUN
 from falter.protocols.tables import asked_panels
-from falter.records.errors import UsageError
+from falter.records.errors import UsageError, refusal
 from falter.records.figures import Study, StudyPart
 from falter.records.types import Run
 from falter.report.exported import ExportedCell, ExportedPart, ExportedResult, write_export
@@ -107,10 +107,7 @@ def check_published(name: str) -> None:
         return
     known = [other for other in protocols.names() if protocols.get(other).has_published_tables]
     what = f"The protocol {name}" if name else "A run without a protocol"
-    raise UsageError(
-        f"{what} has no published tables to show",
-        hint=f"protocols that have them: {', '.join(known)}; leave --published out for others",
-    )
+    raise refusal(UsageError, "engine.no_published_tables", what=what, known=", ".join(known))
 
 
 def shown_study(

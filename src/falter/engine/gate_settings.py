@@ -1,4 +1,4 @@
-"""The settings of a gate: what must hold, how sure it has to be, and what it may cost."""
+"""The settings of a gate: its margins, its confidence levels and the limits of its cost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Margins(Shape[float | Mapping[str, float]]):
 
 
 class Looks(Value):
-    """The number of planned looks. Earlier versions knew looks that are not planned, too."""
+    """The number of planned looks. Earlier versions also had looks that were not planned."""
 
     def __init__(self) -> None:
         super().__init__(int, 1, 6)
@@ -41,10 +41,10 @@ class Looks(Value):
 # fmt: off
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The limits of a gate's costs, stored answers included, so that a rerun decides alike."""
+    """The limits of a gate's cost. Stored responses count too, so that a rerun decides alike."""
 
-    calls: int | None = setting("requests, at most", low=1, off="4000")
-    usd: float | None = setting("what the requests may cost, by the models' prices", low=0.01,
+    calls: int | None = setting("maximum number of requests", low=1, off="4000")
+    usd: float | None = setting("maximum cost of the requests, by the models' prices", low=0.01,
         off="5")
 
 
@@ -53,32 +53,33 @@ BUDGET = Block(Budget)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateSpec:
-    """The requirements of a gate. Points are points; a drop of 0.05 is 5 of them."""
+    """The requirements of a gate, in points: a drop of 0.05 is 5 points."""
 
-    max_drop: float | Mapping[str, float] | None = setting("the points below which each "
-        "recipe's drop must be shown to lie", shape=Margins(), off="5")
-    max_regression: float | None = setting("with --against: how many points worse each "
-        "condition may be", low=0.01, high=100, off="2")
-    min_score: float | None = setting("the score of the clean prompt, in percent, that must be "
-        "surpassed", low=0, high=100, off="80")
-    keep: float | None = setting("percent of answers that harmless changes must be shown to "
-        "leave", low=0, high=100, off="95")
-    follow: float | None = setting("percent of controls that must be shown to be followed",
+    max_drop: float | Mapping[str, float] | None = setting("points that each perturbation's drop "
+        "must be shown to stay below", shape=Margins(), off="5")
+    max_regression: float | None = setting("with --against: points by which a condition may be "
+        "worse", low=0.01, high=100, off="2")
+    min_score: float | None = setting("percent that the score with the clean prompt must exceed",
         low=0, high=100, off="80")
-    max_unread: float | None = setting("how many more answers may be unreadable, in points",
+    keep: float | None = setting("percent of answers that must be kept under harmless changes",
+        low=0, high=100, off="95")
+    follow: float | None = setting("percent of controls (changed meanings) that must be followed",
+        low=0, high=100, off="80")
+    max_unread: float | None = setting("points by which responses with no usable answer may rise",
         low=0.01, high=100, off="2")
-    level: float = setting("how sure a pass is", default=0.95, low=0.51, high=0.9999, off="0.95")
-    fail_level: float = setting("how sure a fail is, over all lines together", default=0.995,
-        low=0.51, high=0.999999, off="0.995")
-    looks: int = setting("how often it looks and may stop", shape=Looks(), default=4, off="4")
-    fail_above: Literal["zero", "margin"] = setting("what a drop must be shown to exceed to fail",
-        default="zero", off="zero")
-    budget: Budget | None = setting("what it may spend", shape=BUDGET)
-    cluster: str | None = setting("the column, among the data's tags, whose items belong together",
+    level: float = setting("confidence of a pass", default=0.95, low=0.51, high=0.9999, off="0.95")
+    fail_level: float = setting("confidence of a fail, for all criteria simultaneously",
+        default=0.995, low=0.51, high=0.999999, off="0.995")
+    looks: int = setting("number of planned interim analyses, at which the gate may stop",
+        shape=Looks(), default=4, off="4")
+    fail_above: Literal["zero", "margin"] = setting("a criterion fails if its drop is shown to "
+        "exceed this", default="zero", off="zero")
+    budget: Budget | None = setting("limits of the gate's cost", shape=BUDGET)
+    cluster: str | None = setting("column, among the data's tags, that groups dependent items",
         off="customer")
-    discordance: float | None = setting("the share of answers that flip although nothing changed",
-        low=0, high=1, without="what the baseline file says, else 0.1", off="0.1")
-    undecided: Literal["fail", "neutral", "pass"] = setting("what an undecided line counts as",
+    discordance: float | None = setting("share of responses that flip although nothing changed",
+        low=0, high=1, without="the value in the baseline file, otherwise 0.1", off="0.1")
+    undecided: Literal["fail", "neutral", "pass"] = setting("how an undecided criterion counts",
         default="fail", off="fail")
 
     @property

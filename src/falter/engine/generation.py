@@ -190,7 +190,7 @@ def items_in(folder: Path) -> dict[Path, dict[str, Any]]:
     inner = folder / ITEMS
     paths = sorted((inner if inner.is_dir() else folder).glob("*.yaml"))
     if not paths:
-        raise TaskError(f"There are no items in {folder}", hint="'falter generate' writes them")
+        raise TaskError(f"There are no items in {folder}", hint="write some with 'falter generate'")
     rows: dict[Path, dict[str, Any]] = {}
     faults = Faults(str(folder))
     for path in paths:

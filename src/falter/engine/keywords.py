@@ -80,7 +80,7 @@ class ModelSettings(Reach, total=False):
 
 
 class Writing(TypedDict, total=False):
-    """The way answers are written."""
+    """The way responses are sampled."""
 
     temperature: float | None
     top_p: float | None
@@ -95,7 +95,7 @@ class SamplingSettings(Writing, total=False):
 
 
 class EngineSettings(TypedDict, total=False):
-    """Processes of their own."""
+    """Worker processes."""
 
     name: Required[Literal["ray"]]
     actors: int | None

@@ -238,9 +238,9 @@ def plan_lines(planned: Mapping[str, Any]) -> Iterator[str]:
         yield f"missing: {line}{of}; 'falter rewrites prepare' makes them"
     if planned["described"]:
         yield (
-            "not here, so planned with some filler of about their size, multiplied: "
-            f"{', '.join(planned['described'])}; numbers of items and "
-            "tokens are rough, and a recipe may apply to fewer texts than to the filler"
+            "planned with filler text of about the same size, because the data are not on this "
+            f"machine: {', '.join(planned['described'])}; numbers of items and tokens are rough, "
+            "and a recipe may apply to fewer texts"
         )
 
 

@@ -147,7 +147,7 @@ def _items(rated: RatedTexts) -> tuple[list[Item], dict[str, list[float]]]:
         with faults.at(f"row {number}"):
             lacking = [name for name in columns if name not in row]
             if lacking:
-                raise UsageError(f"there is no column {', '.join(lacking)}")
+                raise UsageError(f"the file has no column {', '.join(lacking)}")
             said = [read_rating(name, row[name], *SCALES[rated.question]) for name in rated.ratings]
             if rated.question == "preference":
                 said = [None if rating is None else PLACES[rating] for rating in said]

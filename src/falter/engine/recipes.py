@@ -144,7 +144,12 @@ def recipe_from(
     """
     names = [name for name, _ in spec]
     if BASELINE.label in names:
-        raise InvalidValue("recipes", "+".join(names), "perturbations", hint="it is always run")
+        raise InvalidValue(
+            "recipes",
+            "+".join(names),
+            "perturbations",
+            hint="leave the baseline out; it is always run",
+        )
     steps = [_step(name, params, language) for name, params in spec]
     changes = [step for step in steps if not _is_setting(step)]
     kinds = [perturbations.get(step.name) for step in steps]
@@ -163,7 +168,7 @@ def recipe_from(
             if recipe.repeat and len(steps) > 1:
                 raise InvalidValue(
                     "recipes", "+".join(s.name for s in steps), "perturbations only in a chain",
-                    hint=f"the baseline is always run; '{step.name}' stands alone, without "
+                    hint=f"the baseline is always run; '{step.name}' is used alone, without "
                     "parameters",
                 )  # fmt: skip
     if recipe.template is not None and recipe.template != OTHER_TEMPLATE:

@@ -46,7 +46,7 @@ def moved_system_turns(resolved: Resolved) -> list[str]:
         if moved:
             said = (
                 f"{moved:,} of {len(chats):,} conversations have a later system turn, which "
-                f"{model.label} gets in front"
+                f"{model.label} receives before all other turns"
             )
             remarks[said] = None
     return list(remarks)
@@ -60,8 +60,8 @@ def unmade_controls(resolved: Resolved) -> list[str]:
         names = [name for name in dict.fromkeys(steps) if name in FROM_TARGETS]
         if names and not has_targets(panel.task):
             said = (
-                f"{', '.join(names)} change nothing in {panel.task.name}: they are made from "
-                "right answers, and it has none. A second run can take the clean answers for them"
+                f"{', '.join(names)} change nothing in {panel.task.name}: they need correct "
+                "answers, and the task has none. A second run can use the clean answers instead"
             )
             remarks[said] = None
     return list(remarks)
@@ -82,9 +82,8 @@ def _remark(panel: PanelPlan) -> str | None:
     if not copying:
         return None
     said = (
-        f"the answer stands word for word in the input of {len(copying):,} of the "
-        f"{len(looked_at):,} items of {panel.task.name} that were looked at. Word noise leaves it "
-        "alone"
+        f"the answer appears verbatim in the input of {len(copying):,} of the {len(looked_at):,} "
+        f"items of {panel.task.name} that were checked. Word noise does not change it"
     )
     changing = [
         f"{condition.recipe.label} ({count:,} of {min(TRIED_ITEMS, len(copying)):,})"

@@ -21,9 +21,13 @@ from falter.records.types import Request, Response, Run
 from falter.store.batches import Batches, planned_keys
 from falter.store.store import Store
 
+# The place of a number in a file's name: "%d", "%03d"; not "%s", "%5.2f" or "100%", which the `%`
+# operator would take and which a user's file name may hold.
 PLACE = re.compile(r"%0?[0-9]{0,2}d")
+# Bytes. Twice what one answer may have over HTTP, so that a file without line breaks cannot fill
+# the memory.
 LONGEST_LINE = 64 * 2**20
-COMMIT = 500
+COMMIT = 500  # answers in one transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +45,7 @@ class Exported:
 
 @dataclass(slots=True, kw_only=True)
 class ImportedResults:
-    """The fate of the lines of results."""
+    """The number of lines of results by what became of them."""
 
     stored: int = 0
     failed: int = 0
@@ -62,7 +66,7 @@ def export_requests(
     per_file: int = 50_000,
     command: str = "",
 ) -> Exported:
-    """Record the plan of a study, and write what it lacks. Sends nothing.
+    """Record the plan of a study, and write its missing requests to files. Sends nothing.
 
     `output` may hold a number, as in `part-%03d.jsonl`: then no file has more than `per_file`
     requests, nor those of two models.
@@ -95,7 +99,7 @@ def export_requests(
 
 
 class _Files:
-    """Files that are begun as they are needed; one that is there already is never changed."""
+    """Files that are created as they are needed; an existing file is never changed."""
 
     def __init__(self, output: str, per_file: int) -> None:
         self._output, self._per_file = output, per_file
@@ -119,7 +123,7 @@ class _Files:
         except orjson.JSONEncodeError as error:
             raise UsageError(
                 f"The item '{request.variant.item.key}' cannot be written as JSON: {error}",
-                hint="mend the item, or leave it out",
+                hint="correct the item, or leave it out",
             ) from error
         full = self._numbered and self._in_file >= self._per_file
         other = bool(self._model) and self._model != client.model.id
@@ -134,15 +138,15 @@ class _Files:
         if self._file is not None:
             self._file.close()
             if not self._numbered:
-                raise UsageError(
-                    f"The requests of several models do not fit into {self._output}",
-                    hint="number the files: -o part-%03d.jsonl",
-                )
+                raise refusal(UsageError, "engine.several_models", output=self._output)
         path = self._path(len(self.paths) + 1)
         try:
+            # "x" and not "w": a file that another process made since the check stays as it is.
             self._file = path.open("xb")
         except OSError as error:
-            raise UsageError(f"{path} cannot be written: {error}", hint="name another") from error
+            raise UsageError(
+                f"{path} cannot be written: {error}", hint="name another file with -o"
+            ) from error
         self.paths.append(path)
         self._model, self._in_file = client.model.id, 0
 
@@ -202,21 +206,21 @@ def _checked(
             report.models[result.model] = report.models.get(result.model, 0) + 1
             if not any_model:
                 raise UsageError(
-                    f"{path}, line {number}: answered by '{printable(result.model)}', and run "
-                    f"{short(run.id)} asks '{asked}'; nothing was stored",
-                    hint="add --any-model if these are two names of one model",
+                    f"{path}, line {number}: the response is of '{printable(result.model)}', but "
+                    f"run {short(run.id)} uses '{asked}'; nothing was stored",
+                    hint="if these are two names of one model, add --any-model",
                 )
         if response is None:
             report.unanswered += 1
         elif response.failure is None:
+            # A hash, so that a file of any size is checked without its texts being in memory.
             mark = hash((response.text, response.scores))
             report.twice += key in texts
             report.differing += key in texts and texts[key] != mark
             texts.setdefault(key, mark)
     if report.unknown and not texts and not report.unanswered:
-        raise UsageError(
-            f"None of the {report.unknown:,} lines belongs to run {short(run.id)}",
-            hint="'falter store runs' lists the runs; were these requests exported from another?",
+        raise refusal(
+            UsageError, "engine.foreign_results", unknown=report.unknown, run=short(run.id)
         )
     return report
 
@@ -235,7 +239,7 @@ def _store(
 
 
 def _results(paths: Sequence[Path]) -> Iterator[tuple[Path, int, forms.ResultLine | None]]:
-    """Every line of every file with its number; None for one that is no result."""
+    """Yield every line of every file with its number, and None for a line that is no result."""
     for path in paths:
         try:
             with path.open("rb") as file:
@@ -245,7 +249,9 @@ def _results(paths: Sequence[Path]) -> Iterator[tuple[Path, int, forms.ResultLin
                     if line.strip():
                         yield path, number, forms.read_result(_json(line))
         except OSError as error:
-            raise UsageError(f"{path} cannot be read: {error}", hint="name a file") from error
+            raise UsageError(
+                f"{path} cannot be read: {error}", hint="name a readable file"
+            ) from error
 
 
 def _json(line: bytes) -> Any:

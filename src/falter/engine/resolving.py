@@ -31,7 +31,7 @@ from falter.engine.scoring import (
 )
 from falter.engine.task_loading import load_tasks
 from falter.records.codec import to_json
-from falter.records.errors import DuplicateName, UsageError
+from falter.records.errors import DuplicateName, UsageError, refusal
 from falter.records.interfaces import Client, ConstrainedScorer, RewriteBank, Scorer
 from falter.records.planning import Asked, Condition, Target, count_cells, plan
 from falter.records.types import (
@@ -120,7 +120,7 @@ def resolve(
     recipes = recipes_of(experiment) if recipes is None else recipes
     distinct([r.id for r in recipes], [r.label for r in recipes], what="recipe")
     if not experiment.models:
-        raise UsageError("The experiment names no model", hint="give at least one, e.g. smollm2")
+        raise refusal(UsageError, "engine.no_model")
     require_fit_remedy(experiment, recipes)
     loaded = load_tasks(experiment) if loaded is None else loaded
     labels = {task.name: task_labels(experiment, task) for task in loaded}
@@ -224,7 +224,7 @@ def distinct(ids: Sequence[str], names: Sequence[str], what: str = "model") -> N
                 f"The {what} '{name}' is named twice"
                 if other == name
                 else f"The {what}s '{other}' and '{name}' are the same",
-                hint=f"a {what} counts once; drop one of the two",
+                hint="drop one of the two",
             )
         name_of[identity] = name
 

@@ -205,7 +205,7 @@ class Result(Shown):
             names = ", ".join(result.part.name for result in self.parts)
             raise UsageError(
                 f"{self.study.title} has {len(self.parts)} parts: {names}",
-                hint="pick one from 'runs' or 'analyses'",
+                hint="choose one from 'runs' or 'analyses'",
             )
         return self.parts[0]
 
@@ -297,7 +297,7 @@ def given_study(
 ) -> tuple[StudySpec, Path]:
     """The study that was given in Python, and the path of its store."""
     if experiment is not None and settings:
-        raise UsageError("Give the settings as one experiment or as keywords", hint="not as both")
+        raise refusal(UsageError, "engine.settings_twice")
     path = given_path("store", store)
     if isinstance(experiment, Experiment):
         spec = study_of(experiment)
@@ -340,9 +340,8 @@ def _in_blocks(settings: Mapping[str, Any]) -> dict[str, Any]:
     for block, values in own.items():
         before = nested.get(block)
         if before is None and block != "sampling":
-            raise UsageError(
-                f"'{next(iter(values))}' goes with '{block}', which is missing",
-                hint=f"give {block}= too, or leave it out",
+            raise refusal(
+                UsageError, "engine.missing_block", values=next(iter(values)), block=block
             )
         several = before if block == "models" and isinstance(before, (list, tuple)) else None
         entries = [_block(block, one) | values for one in several or [before]]

@@ -411,6 +411,6 @@ def rewrites_of(task: Task) -> Iterator[tuple[Wanted, str]]:
         for name, texts in task.rewrites().items():
             perturbation = perturbations.get(name)
             if not isinstance(perturbation, RewritePerturbation):
-                raise PluginError(f"'{task.name}' has rewrites for '{name}', which takes none")
+                raise refusal(PluginError, "engine.unused_rewrites", task=task.name, name=name)
             for text, new in texts.items():
                 yield perturbation.wanted(text, 0), new

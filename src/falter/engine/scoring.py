@@ -49,12 +49,14 @@ def require_fit_remedy(experiment: Experiment, recipes: Sequence[Recipe]) -> Non
     if remedy is None or not remedy.examples:
         return
     if not remedy.noise and experiment.demonstrations:
-        raise _unfit(remedy, "examples are shown already", "leave it out, or drop demonstrations")
+        raise _unfit(
+            remedy, "demonstrations are shown already", "leave it out, or drop demonstrations"
+        )
     if remedy.noise and experiment.perturb_demonstrations:
-        raise _unfit(remedy, "the examples are perturbed already", "leave it out")
+        raise _unfit(remedy, "the demonstrations are already perturbed", "leave it out")
     if remedy.noise and not noisy_recipes(recipes):
-        why = "none of the recipes changes the text of an example by rule"
-        raise _unfit(remedy, why, "add one that does, such as typing mistakes")
+        why = "no recipe changes the text of a demonstration by rule"
+        raise _unfit(remedy, why, "add a recipe that does, such as typos")
 
 
 def _unfit(remedy: Remedy, why: str, hint: str) -> RemedyUnfit:
@@ -79,9 +81,9 @@ def task_labels(experiment: Experiment, task: Task) -> tuple[str, ...]:
     if not experiment.labels:
         return tuple(sorted(set(task.targets)))
     if len({label.strip().casefold() for label in experiment.labels}) < len(experiment.labels):
-        raise UsageError("A label is named twice", hint="labels differ in more than their case")
+        raise UsageError("A label is named twice", hint="labels must differ in more than case")
     if len(experiment.labels) < 2:
-        raise UsageError("A closed set has two labels at least", hint="as in --labels yes,no")
+        raise refusal(UsageError, "engine.single_label")
     known = {label.strip().casefold() for label in experiment.labels}
     for target in task.targets:
         if target.strip().casefold() not in known:
@@ -197,7 +199,7 @@ def require_fit(
         ),
         (
             constrains(scorer) and not able.constrains,
-            f"needs a client that holds a model to certain answers, which '{model}' does not",
+            f"needs a client that constrains the model's answers, which '{model}' does not",
             f"use scorer {written}, a chat server with 'response_format' or another form of "
             "--option hold_by=…, gemini:, responses:, vllm:, or a GGUF file",
         ),
@@ -213,9 +215,9 @@ def require_fit(
     about_replies = [recipe.label for recipe in recipes if recipe.asks_for_a_reply]
     if scorer.needs_scores and about_replies:
         raise UsageError(
-            f"The recipe '{about_replies[0]}' is about the answer a model writes, but the scorer "
+            f"The recipe '{about_replies[0]}' changes the written reply, but the scorer "
             f"'{scorer.name}' compares the likelihood of options",
-            hint="use a scorer that reads answers, for example --scorer "
+            hint="use a scorer that reads written replies, for example --scorer "
             f"{usual_scorer(choices=True, likelihoods=False)}",
         )
 
@@ -225,11 +227,13 @@ def require_readable(experiment: Experiment, scorer: Scorer) -> None:
     remedy = remedy_of(experiment)
     if remedy is None or not remedy.reasons:
         return
-    hint = "name a scorer that reads written answers, or leave it out"
+    hint = "choose a scorer that reads written replies, or leave 'reader' out"
     if scorer.needs_scores:
-        raise _unfit(remedy, f"'{scorer.name}' compares likelihoods and reads no reply", hint)
+        raise _unfit(
+            remedy, f"'{scorer.name}' compares likelihoods and does not read replies", hint
+        )
     if constrains(scorer):
-        raise _unfit(remedy, f"'{scorer.name}' holds the model to certain answers", hint)
+        raise _unfit(remedy, f"'{scorer.name}' constrains the model's answers", hint)
     if scorer.answer_kind == "code":
         raise _unfit(remedy, f"'{scorer.name}' runs the reply as code", hint)
 
@@ -259,9 +263,9 @@ def require_targets(scorer: Scorer, task: Task, items: Sequence[Item]) -> None:
     """Raise if no reply could be right."""
     for target, fault in target_faults(scorer, items):
         raise UsageError(
-            f"The scorer '{scorer.name}' can judge no item of '{task.name}': {fault}, as in "
+            f"The scorer '{scorer.name}' cannot score any item of '{task.name}': {fault}, as in "
             f"'{target[:60]}'",
-            hint="name another of 'falter list scorers', or another column with --target",
+            hint="choose another scorer ('falter list scorers'), or another column with --target",
         )
 
 

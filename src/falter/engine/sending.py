@@ -1,4 +1,4 @@
-"""Windowed running: a few workers a model fetch what is missing and store it as it arrives."""
+"""Send a plan's missing requests: a model's workers take them, and store responses on arrival."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from falter.records.types import Request, Response
 
 
 # A killed process loses what is buffered and pays for it again: at most so many answers, or those
-# of 50 ms.
+# of 50 ms. By count and by age: a commit costs about as much for one answer as for some hundred,
+# and answers that come slowly must not wait for a full buffer.
 MAX_BUFFERED = 256
 MAX_BUFFER_SECONDS = 0.05
 BUSY_RETRY_SECONDS = 0.25
@@ -29,9 +30,9 @@ MAX_BUSY_SECONDS = 30.0
 class Buffer:
     """Collects landed responses and commits them inline, in small batches.
 
-    Not in a thread: under load a writer thread starves on the interpreter lock, and whatever it
-    holds back is lost if the process is killed. A batch waits at most `MAX_BUFFER_SECONDS`; while
-    the store is locked or its disk is full, nothing is dropped and a commit is tried again.
+    Not in a thread: under load a writer thread starves on the interpreter lock; in a trial a kill
+    then lost 10,000 of 16,500 responses. While the store is locked or its disk is full, nothing is
+    dropped and the commit is tried again.
     """
 
     def __init__(self, store: ResponseStore) -> None:
@@ -60,7 +61,7 @@ class Buffer:
         return key in self._keys
 
     def flush(self) -> None:
-        """Commit everything that is waiting; what cannot be committed goes on waiting."""
+        """Commit all buffered responses; those that cannot be committed stay in the buffer."""
         if self._timer is not None:
             # A full buffer commits early, and its timer must not cut the next batch short.
             self._timer.cancel()
@@ -78,7 +79,7 @@ class Buffer:
             self._failed = []
 
     async def ready(self) -> bool:
-        """Wait while the store takes nothing; False if that goes on for too long."""
+        """Wait while the store accepts nothing; return False after `MAX_BUSY_SECONDS`."""
         while self._busy_since is not None and self.error is None:
             if self._loop.time() - self._busy_since > MAX_BUSY_SECONDS:
                 return False
@@ -86,7 +87,7 @@ class Buffer:
         return True
 
     async def settle(self) -> None:
-        """Commit the rest, with patience, or raise and say what is lost."""
+        """Commit the rest, waiting for a busy store; raise with the number of answers lost."""
         since = self._loop.time() if self._busy_since is None else self._busy_since
         while True:
             try:
@@ -96,7 +97,7 @@ class Buffer:
             except StoreBusy as error:
                 if self._loop.time() - since > MAX_BUSY_SECONDS:
                     waiting = len(self._landed)
-                    lost = f"; {waiting:,} answers that had arrived are lost" if waiting else ""
+                    lost = f"; {waiting:,} responses that had arrived are lost" if waiting else ""
                     raise RunStopped(f"{error.message}{lost}", hint=error.hint) from error
             await asyncio.sleep(BUSY_RETRY_SECONDS)
 
@@ -117,9 +118,13 @@ class Buffer:
             self.error = error
 
 
+# Requests that are planned and looked up in the store at once: one query for all of them, and a
+# plan of a million requests is never in memory.
 LOOK_AHEAD = 64
 # The more prompts are sorted at once, the longer the beginnings that neighbours share.
 SORTED_AHEAD = 512
+# One item in many conditions may fail alike, since its prompt is too long; five items that fail say
+# that the endpoint is wrong. 25 requests are what a wrong setting may cost.
 ABORT_AFTER_RESPONSES = 25
 ABORT_MIN_ITEMS = 5
 # Requests that others hold stay in memory: beyond so many, look whether they are answered.
@@ -157,9 +162,9 @@ class Progress:
 class ModelQueue:
     """One model's share of a run: its requests in plan order, its client, its concurrency.
 
-    `on_planned` sees each stretch of the plan once, before any of it is sent. `is_cut` says whether
-    an answer reached the limit of tokens before there was anything to score. What is not in the
-    `share` of this process is planned and not sent.
+    `on_planned` is called once with each chunk of the plan, before any of its requests is sent.
+    `is_cut` tests whether a response reached the token limit before there was anything to score.
+    Requests that are not in the `share` of this process are planned and not sent.
     """
 
     requests: Iterable[Request]
@@ -174,13 +179,12 @@ class ModelQueue:
 async def run_queues(
     queues: Sequence[ModelQueue], store: ResponseStore, stop: asyncio.Event | None = None
 ) -> None:
-    """Send what the store lacks, in all queues at once, and store every response as it arrives.
+    """Send the missing requests of all queues at once, and store every response on arrival.
 
-    Raises `AuthenticationError` at once when an endpoint refuses the credentials, `RunStopped`
-    when an endpoint only ever fails or dies, when the first answers were all cut off at the limit
-    of tokens, when `stop` is set, or when the store takes nothing for too long. Responses that
-    arrived are stored in any case where that is possible; so are those that still arrive within
-    ten seconds after an error. What another process is sending for the same store is waited for.
+    Raises `AuthenticationError` if an endpoint refuses the credentials, and `RunStopped` if one
+    only ever fails, if the first responses were all truncated, if `stop` is set, or if the store
+    accepts nothing for too long. Responses that arrived, or arrive within ten seconds after an
+    error, are stored if possible. Requests that another process is sending are waited for.
     """
     stop, ending = stop or asyncio.Event(), asyncio.Event()
     buffer = Buffer(store)
@@ -225,7 +229,7 @@ def _width(queue: ModelQueue) -> int:
 
 
 def main_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error that matters most: refused credentials come before their consequences."""
+    """Return the most important error of a group: refused credentials before their consequences."""
     flat: list[BaseException] = []
     for error in group.exceptions:
         flat.append(main_error(error) if isinstance(error, BaseExceptionGroup) else error)
@@ -239,10 +243,9 @@ class _Feed:
     requests is never in memory. A request that is in flight or on its way to the store is not
     sent again; once it is stored, the look-up finds it.
 
-    What is missing of a stretch is sent in plan order, by whichever worker is free. With `piles`,
-    the stretch is longer, sorted by its text and cut into so many piles, one a worker: each of the
-    client's engines then meets prompts that begin alike one after the other, those of different
-    items with the same examples too, and reads the shared beginning once.
+    Missing requests are sent in plan order, by whichever worker is free. With `piles`, more of the
+    plan is read at a time, sorted by text and split into a work queue for each worker: each engine
+    then receives prompts with a common beginning in a row, and reads that beginning once.
     """
 
     def __init__(
@@ -286,7 +289,7 @@ class _Feed:
         return requests
 
     def _next(self, worker: int) -> Request | None:
-        """From the worker's own pile; else the last of the highest one."""
+        """Return a request of the worker's own pile, or else the last one of the highest pile."""
         pile = self._piles[worker % len(self._piles)]
         if pile:
             return pile.popleft()
@@ -307,6 +310,7 @@ class _Feed:
         cells = 1 + self._waiting.pop(request.key, 0)
         progress = self.progress
         if response.failure is None:
+            # The first answer after a pause: the server is back, and its failures are taken back.
             if self._in_vain:
                 self.send_again()
                 # What was sent to the dead server may still fail, as by its time-out.
@@ -328,14 +332,15 @@ class _Feed:
                 self.send_again()
 
     def lose(self) -> None:
-        """Hold the failures since the last answer against the server: it has died."""
+        """Attribute the failures since the last answer to the server, which has died."""
         self._in_vain = True
 
     def send_again(self) -> None:
-        """Take back the failures since the last answer: they were those of a dead server."""
+        """Take back the failures since the last answer, which a dead server caused."""
         for request, cells in self._lost:
             self.progress.failed -= cells
             self._failed.discard(request.key)
+            # The other cells of this request were counted as failed with it; they wait once more.
             self._waiting[request.key] = cells - 1
             self._held.setdefault(request.key, []).append(request)
         self._lost.clear()
@@ -366,8 +371,8 @@ class _Feed:
         if self._cut >= ABORT_AFTER_RESPONSES and len(self._cut_items) >= ABORT_MIN_ITEMS:
             limit = request.sampling.max_tokens
             raise RunStopped(
-                f"{self.progress.label}: the first {self._cut} answers all reached the limit of "
-                f"{limit:,} tokens before an answer",
+                f"{self.progress.label}: the first {self._cut} responses were all truncated at "
+                f"{limit:,} tokens, before an answer",
                 hint=f"raise max_tokens (--max-tokens {max(4096, 4 * limit)}); "
                 "this run has nothing to report",
             )
@@ -444,7 +449,7 @@ def _text(request: Request) -> tuple[str, ...]:
 
 
 async def _try_one(feed: _Feed, buffer: Buffer, seconds: float) -> None:
-    """Send one request, within bounds: a server may take connections and never answer."""
+    """Send one request and wait at most `seconds`: a server may accept connections and be mute."""
     # Failures are put back, so that there is something to try even at the end of the plan.
     feed.send_again()
     for request in feed.take(1):
@@ -500,6 +505,7 @@ async def _work(
 
 
 POLL_SECONDS = 0.1
+# Without a pause, a run had 654 failures ten minutes after its server had died.
 OUTAGE_SECONDS = 30.0
 OUTAGE_ATTEMPTS = 20
 FIRST_PROBE_SECONDS = 2.0
@@ -509,12 +515,11 @@ tried again after 2, 4, 8, … seconds, for two minutes, and given up within thr
 
 
 class Breaker:
-    """Judge a server by the attempts of its client's transport.
+    """Judge a server by the attempts of its client's transport, and pause its queue if it is dead.
 
-    A server that answers at all, be it with a refusal, is alive. So may be one that turns requests
-    away while it still works on those that it took before. A client without a transport
-    says nothing of its attempts, and is never paused. `workers` counts those that go on. `in_vain`
-    is called when a pause begins: what has failed since the last answer is to be sent again.
+    A server that answers at all, even with a refusal, is alive, and may be so while it works on
+    what it accepted. A client without a transport is never paused. `workers` counts those running.
+    `in_vain` is called when a pause begins: what failed since the last answer is to be sent again.
     """
 
     def __init__(
@@ -531,6 +536,7 @@ class Breaker:
 
     def opens(self, *, at_the_end: bool = False) -> bool:
         """Pause if enough attempts have failed alike; at the end of a plan without more delay."""
+        # Only the kind ("HTTP 503"): a dead server fails in one way, an overloaded one in several.
         kinds = {trouble.partition(":")[0] for _, trouble in self._failed}
         enough = len(self._failed) >= OUTAGE_ATTEMPTS and not self._is_at_work()
         alike = enough and len(kinds) == 1
@@ -542,9 +548,9 @@ class Breaker:
     async def watch(
         self, try_one: Callable[[float], Awaitable[None]], stopped: Callable[[], bool]
     ) -> None:
-        """While the server is dead, try one request at growing intervals, within so many seconds.
+        """While the server is dead, call `try_one` at growing intervals with the seconds left.
 
-        RunStopped: it has not answered for two minutes.
+        Raises `RunStopped` if the server has not answered for two minutes.
         """
         progress = self._progress
         while self.workers and not stopped():
@@ -571,7 +577,7 @@ class Breaker:
                 due = min(_now() + interval, end)
 
     def _is_at_work(self) -> bool:
-        """Return True if the server has not let go of what it took before the first failure."""
+        """Return True if a request that was sent before the first failure is still unanswered."""
         since = None if self._transport is None else self._transport.waits_since
         return since is not None and since < self._began
 

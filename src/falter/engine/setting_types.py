@@ -71,7 +71,7 @@ class Value(Shape[Any]):
         self.takes, self.many = (str, True) if kind is tuple else (kind, False)
         self.expected = {
             int: "a whole number", float: "a number", bool: "true or false",
-            str: "a text that is not empty", tuple: "a text or a list of texts",
+            str: "a non-empty text", tuple: "a text or a list of texts",
         }[kind]  # fmt: skip
         if words:
             self.expected = f"one of: {', '.join(words)}"
@@ -334,7 +334,7 @@ class Grid(Shape[GridLevels]):
             raise place.refuse(
                 factor,
                 "template, demonstrations, temperature, or a name of yours with perturbations",
-                f"a run has one '{factor}': run once for each value and 'falter compare' the runs",
+                f"run once for each '{factor}', and compare the runs with 'falter compare'",
             )
         return tuple(
             (str(factor), self._levels(str(factor), levels, place.at(str(factor))))
@@ -362,9 +362,9 @@ class Grid(Shape[GridLevels]):
 
     def _levels(self, factor: str, levels: Any, place: Place) -> tuple[Any, ...]:
         if not isinstance(levels, (list, tuple)) or len(levels) < 2:
-            raise place.refuse(levels, "two or more levels", "a factor with one level is no factor")
+            raise place.refuse(levels, "two or more levels", "a factor needs at least two levels")
         if len(set(map(str, levels))) < len(levels):
-            raise place.refuse(list(levels), "levels that differ")
+            raise place.refuse(list(levels), "different levels")
         if factor in NUMBERS:
             kind, low, high = NUMBERS[factor]
             for level in levels:
@@ -377,7 +377,7 @@ class Grid(Shape[GridLevels]):
             raise place.refuse(
                 levels[0],
                 f"'{first}' as the first level",
-                "the first level of every factor together is the baseline",
+                "the first levels of all factors are the baseline",
             )
         if factor != "template":
             for level in levels[1:]:

@@ -210,8 +210,8 @@ class Option:
         return written[0] if alone else written
 
     def _alone(self, top: Setting) -> UsageError:
-        hint = f"give {top.flag} {top.metavar}, or drop {self.setting.flag}"
-        return UsageError(f"{self.setting.flag} goes with {top.flag}", hint=hint)
+        hint = f"add {top.flag} {top.metavar}, or drop {self.setting.flag}"
+        return UsageError(f"{self.setting.flag} needs {top.flag}", hint=hint)
 
 
 def _over(block: Mapping[str, Any], name: str, value: Any) -> Any:

@@ -211,7 +211,7 @@ class _Resolver:
             raise UsageError(
                 f"No part of {spec.protocol.name} fits these tasks and models: "
                 + "; ".join(dict.fromkeys(part.reason for part in unavailable)),
-                hint="leave the task out to use the preset's own",
+                hint="leave the task out to use the tasks of the preset",
             )
         notes = [f"{part.title}: left out, {part.reason}." for part in unavailable]
         notes += [f"{remark}." for task in self.shelf.own.values() for remark in task.remarks]
@@ -283,7 +283,7 @@ def _unused(spec: StudySpec, parts: Sequence[Part]) -> list[str]:
     default = Experiment()
     given = {name: getattr(spec.experiment, name) for name in OF_A_PART if name != "limit"}
     return [
-        f"{spec.protocol.name} sets '{name}' by itself, so yours is not used."
+        f"{spec.protocol.name} has its own '{name}', so yours is not used."
         for name, value in given.items()
         if spec.protocol.name
         and value != getattr(default, name)
@@ -369,7 +369,11 @@ def carry_out_study(
     """
     if shard is not None and study.judging:
         why = f"--shard {shard} cannot be judged: a judge needs the answers of all shards"
-        raise UsageError(why, hint="run shards without --judge, merge their stores, then judge")
+        raise UsageError(
+            why,
+            hint="run the shards without --judge, merge their stores with 'falter store merge', "
+            "then run with --judge",
+        )
     for _, resolved in study.parts:
         if resolved.rewrites is not None:
             resolved.rewrites.require()

@@ -27,7 +27,7 @@ def load_tasks(experiment: Experiment) -> list[Task]:
     if experiment.data is not None:
         return _own_tasks(experiment, experiment.data)
     if len(set(experiment.tasks)) < len(experiment.tasks):
-        raise DuplicateName("A task is named twice", hint="each task counts once")
+        raise DuplicateName("A task is named twice", hint="name each task once")
     return [load_task(name) for name in experiment.tasks]
 
 
@@ -157,7 +157,7 @@ def _own_task(
     if spec.drop_duplicates:
         count = sum(1 for _ in rows)
         dropped = count - (len(items) if whole is None else whole.items)
-        remarks = [f"{dropped:,} of {count:,} rows of {name} were there before and are dropped"]
+        remarks = [f"{dropped:,} of {count:,} rows of {name} repeat an earlier row and are dropped"]
         remarks = remarks if dropped else []
     style = "open" if not spec.choices else "letter" if template.lists_choices else "cloze"
     remarks += filter(None, [unlisted_options(rows, spec, template)])
@@ -177,9 +177,8 @@ class TaskCache:
         self.own = dict(zip(names, own, strict=True)) if own else {}
         self.data = [task.name for task in own] if asked.data is not None else []
         if protocol and len(self.data) > 1:
-            raise UsageError(
-                f"The protocol {protocol} takes one template, not {len(self.data)}",
-                hint="give one, or run the templates without the protocol",
+            raise refusal(
+                UsageError, "engine.protocol_and_templates", protocol=protocol, data=len(self.data)
             )
         self._loaded: dict[str, Task] = dict(self.own)
 

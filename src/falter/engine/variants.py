@@ -267,7 +267,7 @@ def verify_manifest(
     problems = list(_damage(lines))
     rows = [json.loads(line) for line in lines[1:-1]]
     problems += [
-        f"{_name(row)}: its prompt does not match its id"
+        f"{_name(row)}: the prompt does not match the id"
         for row in rows
         if "prompt" in row and not _has_its_id(row)
     ]

@@ -336,7 +336,7 @@ def baseline_study(baseline: Baseline) -> Study:
         turned = baseline.discordance(column, strict=True) if column else None
         rows.append({"condition": label, "score": score, "turned": turned, "items": count})
     flips = baseline.flips
-    again = f"; asked again, {flips[0]} of {flips[1]} outcomes turned" if flips else ""
+    again = f"; sent again, {flips[0]} of {flips[1]} outcomes flipped" if flips else ""
     served = ", ".join(baseline.served_by) or "not known"
     about = (
         f"{baseline.model.label} on {baseline.task}, read by {baseline.scorer}: "

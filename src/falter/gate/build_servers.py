@@ -15,7 +15,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(result: GateResult) -> bytes:
-    """Return a test suite with a case for each line: passed, failed with its numbers, or skipped.
+    """Return a test suite: a case for each criterion, passed, failed (with its numbers) or skipped.
 
     Missing answers are an error of a case of their own.
     """
@@ -72,7 +72,7 @@ def step_summary(path: Path, text: str) -> None:
 
 
 def workflow_commands(result: GateResult) -> Iterator[str]:
-    """Yield workflow commands: an error for each line that fails, a warning if it is undecided."""
+    """Yield workflow commands: an error for each criterion that fails, a warning if undecided."""
     for line in result.lines:
         if line.verdict != "pass":
             kind = "error" if line.verdict == "fail" else "warning"

@@ -25,6 +25,7 @@ Floats = NDArray[np.float64]
 CriterionKind = Literal["drop", "average", "unread", "regression", "score"]
 Verdict = Literal["pass", "fail", "undecided"]
 FailAbove = Literal["zero", "margin"]
+# The least chance of a pass where nothing changed, at which a criterion is worth a request.
 POWER = 0.8
 
 
@@ -114,7 +115,7 @@ class CriterionResult:
 
 
 def without_verdict(line: CriterionResult) -> CriterionResult:
-    """The line with its counts alone: too many requests failed."""
+    """The criterion with its counts alone: too many requests failed."""
     why = "too many requests failed"
     return replace(line, verdict="undecided", value=None, low=None, high=None, why=why, more=None)
 
@@ -163,6 +164,7 @@ def schedule(looks: int, *, level: float = 0.95, fail_level: float = 0.995) -> S
 
 def _tail(z: float) -> float:
     """The chance of a standard normal above z; never quite 0."""
+    # The first of six looks spends some 1e-11, and no interval has a level of exactly 1.
     return max(math.erfc(z / math.sqrt(2.0)) / 2.0, 1e-12)
 
 
@@ -171,7 +173,7 @@ def _tail(z: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """A look: the errors of its limits, and all else that the limits depend on."""
+    """An interim analysis: the error rates of its limits, and the other inputs of the limits."""
 
     number: int
     pass_error: float
@@ -187,7 +189,7 @@ class _Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Limits:
-    """The upper limit of one criterion, the lower limit of all together, and whether it passes."""
+    """The upper limit of one criterion, its simultaneous lower limit, and True if it passes."""
 
     passes: bool
     high: float | None
@@ -377,6 +379,7 @@ def _more_items(criterion: Criterion, value: float | None, error: float) -> int 
     items = len(known)
     if value is None or value >= criterion.limit or items < 2:
         return None
+    # Items of which none changed are no proof of a variance of 0: one more would be 1/n.
     variance = max(float(known.var()), 1.0 / items)
     z = normal_quantile(1.0 - 2.0 * error) + normal_quantile(2.0 * POWER - 1.0)
     return max(1, math.ceil(z**2 * variance / (criterion.limit - value) ** 2) - items)

@@ -11,6 +11,7 @@ from falter.gate.decision import POWER, CriterionKind, Schedule
 from falter.stats.equivalence import noninferiority_p, noninferiority_power
 from falter.stats.intervals import normal_quantile
 
+# A gate that fails to pass one time in five although nothing changed is soon loosened by somebody.
 PLANNED_POWER = 0.96
 """Probability that the whole gate passes at the planned number of items if nothing changed: 95 %,
 and one more for a share of flips that is a little larger than planned."""
@@ -50,13 +51,15 @@ class PlannedCriterion:
         """The variance of one item's number; conditions of one item are correlated by one half."""
         if self.kind == "score":
             return self.expected_score * (1.0 - self.expected_score)
+        # All k differences contain the same baseline, so two of them have the correlation ρ = 1/2:
+        # the variance of their mean is d (1 + (k − 1) ρ)/k.
         k = self.conditions
         return self.discordance * (1.0 + (k - 1) / 2.0) / k
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionPlan:
-    """The abilities of a criterion: `needed` items for 80 % power, the `best` margin its items
+    """A criterion's reach: `needed` items for 80 % power, the `best` margin that its items
     can show with it, and the `chance` that it passes where nothing changed.
     """
 
@@ -84,7 +87,7 @@ class GatePlan:
 
     @property
     def refused(self) -> tuple[CriterionPlan, ...]:
-        """The criteria that cannot pass, the one that needs most first."""
+        """The criteria that cannot pass, sorted by the items that they need, largest first."""
         refused = [plan for plan in self.criteria if not plan.feasible]
         return tuple(sorted(refused, key=lambda plan: -(plan.needed or MAX_ITEMS)))
 
@@ -132,9 +135,11 @@ def _needed(criterion: PlannedCriterion, error: float, power: float) -> int | No
 
 @lru_cache(maxsize=256)
 def _least_items(kind: CriterionKind, distance: float, error: float) -> int:
-    """With fewer, not even a criterion without a single flip would pass."""
+    """Return the number of items below which even a criterion without a flip fails to pass."""
     if distance >= 1.0:
         return 2
+    # Without a flip among n items the exact limit x solves (1 − x)^n = error. The test of pairs
+    # needs a few more, since its p01 is not known either.
     least = max(2, math.ceil(math.log(error) / math.log1p(-distance)))
     while kind not in ("score", "average") and noninferiority_p(0, 0, least, distance) >= error:
         least += 1
@@ -158,6 +163,7 @@ def _chance(criterion: PlannedCriterion, items: int, error: float) -> float:
         return 0.0
     if variance == 0.0:
         return 1.0
+    # Scores and averages are no counts of pairs, so that there is nothing to sum exactly.
     if criterion.kind in ("score", "average") or items > EXACT_SUM_MAX_ITEMS:
         z = distance / math.sqrt(variance / items) - _z(error)
         return math.erfc(-z / math.sqrt(2.0)) / 2.0
@@ -175,6 +181,8 @@ def _all_pass(criteria: Sequence[PlannedCriterion], error: float, items: int) ->
         math.ceil((_needed(each, error, 1.0 - miss) or 0) / share)
         for each, share in zip(criteria, shares, strict=True)
     )
+    # The formula is only where to start. The exact chance is not monotone in n, so that the search
+    # goes up, in steps of 1 %, and does not bisect.
     n = max(2, count)
     while n <= MAX_ITEMS:
         misses = sum(

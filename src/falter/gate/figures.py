@@ -71,7 +71,7 @@ def _figures(result: GateResult) -> Iterator[Figure]:
         for example in lost_examples(result, line)
     ]
     if examples:
-        yield Examples(name="examples", title="Answers that were lost", examples=tuple(examples))
+        yield Examples(name="examples", title="Answers that became wrong", examples=tuple(examples))
 
 
 def _items_asked(result: GateResult) -> str:
@@ -85,7 +85,7 @@ def _items_asked(result: GateResult) -> str:
 
 
 def _cells(result: GateResult) -> dict[str, Cell]:
-    """The cells of columns that are no attribute of a line."""
+    """The cells of columns that are no attribute of a criterion."""
     return {
         "label": lambda line: line.name.partition(", ")[0],
         "what": lambda line: KINDS[line.kind],
@@ -107,7 +107,7 @@ def _estimate(result: GateResult, line: CriterionResult) -> Estimate:
         high=line.high,
         # The two ends err independently of each other at worst: together they hold for the rest.
         level=round(result.level + result.fail_level - 1.0, 9),
-        method=f"{line.method}; one-sided: one line {result.level:g}, all lines "
+        method=f"{line.method}; one-sided: one criterion {result.level:g}, all criteria "
         f"{result.fail_level:g}; look {line.look} of {result.looks}",
         items=line.items,
         conditions=1 if line.kind == "score" else 2,

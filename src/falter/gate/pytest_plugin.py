@@ -23,8 +23,8 @@ _outcomes: dict[tuple[str, str], dict[str, Any]] = {}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the setting that names the database of answers."""
-    parser.addini("falter_store", "the database of answers; FALTER_STORE, else falter.db")
+    """Declare the setting that names the database of responses."""
+    parser.addini("falter_store", "database of responses; otherwise FALTER_STORE, or falter.db")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -105,7 +105,7 @@ def _verdict(outcome: Mapping[str, Any], place: int) -> tuple[Literal["pass", "f
     open_lines = [line for line in lines if line["verdict"] != "pass"]
     text = "\n".join([*(line["text"] for line in open_lines), *outcome["sure"]])
     examples = [example for line in lines for example in line["examples"]]
-    whole = "\n".join([text, "Answers that were lost:", *examples]) if examples else text
+    whole = "\n".join([text, "Answers that became wrong:", *examples]) if examples else text
     if any(line["verdict"] == "fail" for line in open_lines):
         return "fail", whole
     if outcome["missing"]:

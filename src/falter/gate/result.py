@@ -73,7 +73,7 @@ class GateResult:
 
     @property
     def mostly_failed(self) -> bool:
-        """Return True if so many requests failed that no line has a verdict."""
+        """Return True if so many requests failed that no criterion has a verdict."""
         return self.failed > MOST_FAILED * self.cells
 
     @property
@@ -85,8 +85,8 @@ class GateResult:
     def exit_code(self) -> int:
         """0 pass, 1 incomplete, 3 fail, 4 undecided (0 where that counts as neutral or a pass).
 
-        Answers that are missing cannot undo a line that failed. Where too many are, no line has a
-        verdict, and the code is 4 whatever an undecided gate counts as.
+        Missing answers cannot undo a criterion that failed. If too many are missing, no criterion
+        has a verdict, and the code is 4 whatever an undecided gate counts as.
         """
         if self.mostly_failed:
             return EXIT_CODES["undecided"]
@@ -100,14 +100,14 @@ class GateResult:
 
     @property
     def headline(self) -> str:
-        """One sentence: `Gate failed. Of 4 lines: 3 pass, 1 fail.`"""
+        """One sentence: `Gate failed. Of 4 criteria: 3 pass, 1 fail.`"""
         word = {"pass": "passed", "fail": "failed", "undecided": "is undecided"}[self.verdict]
         if self.failed and self.verdict != "fail" and not self.mostly_failed:
             word = "is incomplete"
         verdicts = [line.verdict for line in self.lines]
         counts = [f"{verdicts.count(each)} {each}" for each in EXIT_CODES if each in verdicts]
-        lines = "1 line" if len(self.lines) == 1 else f"{len(self.lines)} lines"
-        return f"Gate {word}. Of {lines}: {', '.join(counts)}."
+        criteria = "1 criterion" if len(self.lines) == 1 else f"{len(self.lines)} criteria"
+        return f"Gate {word}. Of {criteria}: {', '.join(counts)}."
 
     def __repr__(self) -> str:
         # pytest shows the repr of what stands behind 'assert verdict.passed, verdict'.
@@ -130,7 +130,7 @@ class GateResult:
             )
         return (
             f"{self.failed:,} of {self.cells:,} answers failed and are missing: {why[:400]}. "
-            "The same command asks them again."
+            "Run the same command again to retry them."
         )
 
     def line_text(self, line: CriterionResult) -> str:
@@ -197,7 +197,7 @@ _WORDS = {
 
 
 def _lost(line: CriterionResult) -> str:
-    """Return one line: the loss, its interval and the limit."""
+    """Return the loss, its interval and the limit in words."""
     margin, value = n.decimal(100 * line.margin), line.value
     is_score = line.kind == "score"
     needed = f"it must be above {margin} %" if is_score else f"the limit is {margin} points"
@@ -252,15 +252,15 @@ def _infeasible(plan: CriterionPlan) -> str:
     criterion = plan.criterion
     margin = f"{100 * criterion.margin:.4g}"
     if criterion.kind != "score":
-        wanted, best = f"a {margin}-point margin", n.decimal(100 * plan.best)
+        wanted = f"for a {margin}-point margin"
+        best = f"The smallest margin that they can show is {n.decimal(100 * plan.best)} points"
     elif plan.needed is not None:
-        wanted, best = f"a score above {margin} %", n.percent(plan.best)
+        wanted = f"to show a score above {margin} %"
+        best = f"The highest limit that they can show is {n.percent(plan.best)} %"
     else:
         return (
             f"The score is {n.percent(criterion.score)} % in {criterion.source}; no number of "
             f"items can show more than {margin} %"
         )
-    return (
-        f"{criterion.items:,} items cannot show {wanted}; it needs about {plan.needed or 0:,}; the "
-        f"best that {criterion.items:,} can show is {best}"
-    )
+    few = f"{criterion.items:,} items are too few {wanted}"
+    return f"{few}; about {plan.needed or 0:,} are needed. {best}"

@@ -33,7 +33,7 @@ EXTRA = {
     "average": "average", "score": "clean prompt", "keep": "answers kept",
     "follow": "controls followed",
 }  # fmt: skip
-"""The names of the lines that such tests are about."""
+"""The names of the criteria that such tests are about."""
 CASE = "case"
 """The parameter that gets the case; all other parameters are fixtures."""
 
@@ -96,7 +96,7 @@ class Robust:
         return [*average, *(name for name, setting in SCORES if self._sets(setting))]
 
     def test_ids(self) -> list[str]:
-        """List the names of its tests: one for each recipe that a line is about, and extra ones."""
+        """List the names of its tests: one for each recipe with a criterion, and extra ones."""
         about = any(map(self._sets, ("max_drop", "max_unread", "max_regression")))
         return [*(map(_recipe_id, self.recipes) if about else ()), *self.extra_tests()]
 
@@ -205,8 +205,8 @@ def outcome_of(
         "missing": result.failed_text if result.failed else "",
         "undecided": result.undecided,
         "sure": [
-            f"The upper limit is {100 * result.level:g} % sure, the lower one "
-            f"{100 * result.fail_level:g} % over all {len(result.lines)} lines. "
+            f"The upper limit has {100 * result.level:g} % confidence, the lower limit "
+            f"{100 * result.fail_level:g} % over all {len(result.lines)} criteria. "
             f"{result.items:,} items, {result.calls:,} calls now."
         ],
         "tests": [
@@ -289,7 +289,7 @@ def source_version(test: CaseFunction, root: Path, path: Path, mark: Robust) -> 
 
 
 def _sources(start: Sequence[ModuleType | None], root: Path) -> Iterator[Path]:
-    """The files of modules and of what they import, as far as they belong to the project."""
+    """Yield the source files of modules and of their imports, without files outside the project."""
     waiting, seen = list(start), set[str]()
     while waiting:
         module = waiting.pop()

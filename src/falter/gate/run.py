@@ -55,7 +55,7 @@ def run_gate(gate: Gate, store_path: Path, *, watch: Watch | None = None) -> Gat
             raise Infeasible(
                 ready.refusal,
                 hint="more items, a wider margin or fewer looks; 'falter gate --plan' shows what "
-                "each line needs",
+                "each criterion needs",
             )
         for resolved in ready.runs:
             check_scorers(resolved)

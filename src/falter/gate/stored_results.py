@@ -31,7 +31,7 @@ def gate_results(
     columns: ColumnMap | None = None,
     **reading: Any,
 ) -> GateResult:
-    """Decide the lines of a gate over the results in a file, or in a folder of them.
+    """Decide the criteria of a gate over the results in a file, or in a folder of them.
 
     `against` are the results of an earlier version. The other options are those of
     `analyze_files`; `baseline` is the condition that is the clean prompt.

@@ -19,7 +19,7 @@ from typing import Any
 from falter.readers.cells import MISSING, SCORED, number_in
 from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, nested
 from falter.readers.tables import column_names, json_lines, kind_of, parquet_rows
-from falter.records.errors import FalterError, TaskError
+from falter.records.errors import FalterError, TaskError, refusal
 
 _LIGHT = re.compile(r"dimensions?(?:_\d+)?\s*[:.]\s*(?P<name>.+)", re.IGNORECASE)
 # The parts of a full row that are read; its texts and token probabilities are not.
@@ -83,7 +83,7 @@ def read_dove(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
     answers = [answer for path in paths for answer in _answers(path)]
     whole = paths[0] if len(paths) == 1 else paths[0].parent
     if not answers:
-        raise TaskError(f"{paths[0]} is empty", hint="is the file whole?")
+        raise TaskError(f"{paths[0]} is empty", hint="the file may be incomplete; fetch it again")
     label = _labels({answer.dimensions for answer in answers})
     logs: dict[tuple[str, str, Dimensions], Log] = {}
     runs: Counter[tuple[int, str]] = Counter()
@@ -156,12 +156,12 @@ def _is_plain(name: str) -> bool:
 def _full(row: Mapping[str, Any], line: str) -> _Answer:
     source = _part(row, line, "instance", "sample_identifier")
     if source.get("hf_index") is None or not source.get("dataset_name"):
-        raise TaskError(f"{line} does not say which question it is", hint=f"it needs {_SOURCE}")
+        raise TaskError(f"{line} does not identify its question", hint=f"the row needs {_SOURCE}")
     evaluation = _part(row, line, "evaluation")
     method = evaluation.get("evaluation_method")
     about = _part(row, line, "model", "model_info")
     if not about.get("name"):
-        raise TaskError(f"{line} does not name the model", hint="it needs model.model_info.name")
+        raise refusal(TaskError, "integrations.no_model", line=line)
     language = str(_part(row, line, "instance").get("language") or "en")
     task = str(source["dataset_name"])
     return _Answer(
@@ -184,7 +184,7 @@ _SOURCE = "instance.sample_identifier with dataset_name and hf_index"
 def _light(row: Mapping[str, Any], path: Path, line: str) -> _Answer:
     """A row of the light form; what it lacks stands in the path: MODEL/en/0_shot/TASK.parquet."""
     if row.get("sample_index") is None or "score" not in row:
-        raise TaskError(f"{line} has no sample_index or no score", hint="is the file whole?")
+        raise refusal(TaskError, "integrations.no_sample", line=line)
     folders = path.absolute().parts[:-1]
     dimensions = {m["name"].strip(): _text(v) for k, v in row.items() if (m := _LIGHT.match(k))}
     in_path = next((m for f in reversed(folders) if (m := _SHOTS.fullmatch(f))), None)
@@ -213,7 +213,7 @@ def _part(row: Mapping[str, Any], line: str, *names: str) -> Mapping[str, Any]:
     """A nested part of a full row."""
     part = nested(row, *names)
     if not isinstance(part, Mapping):
-        raise TaskError(f"{line} has no {'.'.join(names)}", hint="is the row whole?")
+        raise refusal(TaskError, "integrations.no_field", line=line, names=".".join(names))
     return part
 
 

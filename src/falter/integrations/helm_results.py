@@ -11,7 +11,7 @@ from typing import Any
 from falter.readers.cells import MISSING, SCORED, number_in
 from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_chosen, nested
 from falter.readers.tables import read_json
-from falter.records.errors import TaskError, UnknownName
+from falter.records.errors import TaskError, UnknownName, refusal
 
 SCORES, ANSWERS, STATE, SPEC = (
     "per_instance_stats.json", "display_predictions.json", "scenario_state.json", "run_spec.json",
@@ -60,9 +60,7 @@ def read_helm(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
     folders = list(dict.fromkeys(path.parent for path in paths))
     finished = [folder for folder in folders if (folder / SCORES).is_file()]
     if not finished:
-        raise TaskError(
-            f"{folders[0]} holds no {SCORES}", hint="HELM writes it at the end of a run: finish it"
-        )
+        raise refusal(TaskError, "integrations.no_scores_file", folders=folders[0], scores=SCORES)
     notes = [f"{f.name} holds no {SCORES} and was left out." for f in folders if f not in finished]
     logs: list[Log] = []
     for folder in finished:
@@ -77,7 +75,7 @@ def _read_run(folder: Path) -> _Run:
     task, model = _named(folder)
     stats = _stats(folder / SCORES)
     if not stats:
-        raise TaskError(f"{folder / SCORES} holds no instance", hint="was the run finished?")
+        raise TaskError(f"{folder / SCORES} holds no instance", hint="finish the run with helm-run")
     return _Run(folder=folder, task=task, model=model, stats=stats, answers=_answers(folder))
 
 
@@ -103,7 +101,7 @@ def _stats(path: Path) -> dict[_Key, dict[str, float | None]]:
         key = _key(row, row.get("perturbation"), place)
         stats = row.get("stats")
         if not isinstance(stats, list):
-            raise TaskError(f"{place} has no list of stats", hint="is the file whole?")
+            raise refusal(TaskError, "integrations.no_stats", place=place)
         own = found[key]
         for stat in stats:
             name, mean = _stat(stat, place)
@@ -120,7 +118,7 @@ def _stat(stat: Any, place: str) -> tuple[str, float | None]:
     """A metric and its mean; None where nothing was counted."""
     name = nested(stat, "name", "name")
     if not isinstance(name, str):
-        raise TaskError(f"{place} has a stat without a name", hint="is it a file of HELM?")
+        raise refusal(TaskError, "integrations.unnamed_stat", place=place)
     mean = stat.get("mean")
     if not stat.get("count", 1):
         return name, None
@@ -130,7 +128,7 @@ def _stat(stat: Any, place: str) -> tuple[str, float | None]:
 def _key(row: Mapping[str, Any], perturbation: Any, place: str) -> _Key:
     item, trial = row.get("instance_id"), row.get("train_trial_index", 0)
     if not isinstance(item, (str, int)) or item == "":
-        raise TaskError(f"{place} has no instance_id", hint="is it a file of HELM?")
+        raise TaskError(f"{place} has no instance_id", hint="give a run folder that HELM wrote")
     if not isinstance(trial, int) or not 0 <= trial <= 100_000:
         raise TaskError(f"{place} has the train_trial_index {str(trial)[:20]!r}")
     if perturbation is None:
@@ -224,7 +222,7 @@ def _metric(run: _Run, chosen: str | None) -> str:
 
 def _rows(value: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     if not isinstance(value, list):
-        raise TaskError(f"{path} holds no list", hint="is it whole, and a file of HELM?")
+        raise TaskError(f"{path} holds no list", hint="give a complete run folder that HELM wrote")
     for number, row in enumerate(value, start=1):
         place = f"{path}, entry {number}"
         yield place, _dict(row, place)
@@ -232,7 +230,7 @@ def _rows(value: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _dict(value: Any, where: Path | str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise TaskError(f"{where} is not a JSON object", hint="is it whole, and a file of HELM?")
+        raise refusal(TaskError, "integrations.no_object", where=where)
     return value
 
 

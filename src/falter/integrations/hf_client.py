@@ -22,7 +22,7 @@ from falter.clients.answers import Answer
 from falter.clients.base import BatchClient
 from falter.clients.llama import check_gguf
 from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
-from falter.records.errors import InvalidValue, PreflightError
+from falter.records.errors import InvalidValue, PreflightError, refusal
 from falter.records.interfaces import Capabilities, Client
 from falter.records.types import ContinuationScore, Model, Request, Usage
 from falter.weights.downloads import SMOLLM2, content_hash, find_weights, pull_weights
@@ -146,13 +146,13 @@ class HuggingFace(BatchClient):
         except (OSError, ValueError, RuntimeError, ImportError, KeyError, MemoryError) as error:
             raise PreflightError(
                 f"hf:{source.name} cannot be loaded: {_reason(error)}",
-                hint="'falter doctor' says what is installed; a folder needs its weights, its "
-                "config.json and its tokenizer",
+                hint="check the installed packages with 'falter doctor'; a folder needs weights, "
+                "config.json and a tokenizer",
             ) from error
         if self.capabilities.chats and not engine.tokenizer.chat_template:
             raise PreflightError(
                 f"The tokenizer of hf:{source.name} has no chat template",
-                hint="set api: completions, and the prompt is given as plain text",
+                hint="set api: completions to send the prompt as plain text",
             )
         self._engine = engine
 
@@ -220,7 +220,7 @@ def _scored(asked: Tokens, scores: Sequence[Scores], served_by: str) -> Answer |
         for tokens in scores
     )
     if not all(abs(score.logprob) < float("inf") for score in sums):
-        return ValueError("the model's scores are not numbers; try options: {dtype: float32}")
+        return ValueError("the model's logits are not numbers; set options: {dtype: float32}")
     read = len(asked.head) + sum(score.tokens for score in sums)
     return Answer(scores=sums, usage=Usage(prompt_tokens=read), served_by=served_by)
 
@@ -229,7 +229,7 @@ def _reason(error: BaseException) -> str:
     """An error in one line; running out of memory with what would help."""
     line = str(error).strip().partition("\n")[0][:400] or type(error).__name__
     memory = type(error).__name__ in ("OutOfMemoryError", "MemoryError") or "not enough mem" in line
-    return f"out of memory ({line}); a smaller options.batch_tokens needs less" if memory else line
+    return f"out of memory ({line}); set a smaller options.batch_tokens" if memory else line
 
 
 def _best_device() -> str:
@@ -346,10 +346,7 @@ def _folder(path: Path) -> Source:
     _require(gguf=False)
     path = path.resolve()
     if not (path / "config.json").is_file():
-        raise PreflightError(
-            f"The folder {path} holds no config.json",
-            hint="give the folder that save_pretrained wrote, or the .gguf file itself",
-        )
+        raise refusal(PreflightError, "integrations.no_config", path=path)
     lines = [
         f"{file.name} {content_hash(file).removeprefix('sha256:')}\n"
         for file in sorted(path.iterdir())
@@ -388,8 +385,8 @@ def _ask_hub(name: str, revision: str) -> tuple[str, set[str]]:
     except Exception as error:
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise PreflightError(
-            f"hf:{name} is not in the local cache, and the hub did not name it: {reason[:300]}",
-            hint="check the name and the network, or give a folder or .gguf file that is here",
+            f"hf:{name} is not in the local cache and was not found on the hub: {reason[:300]}",
+            hint="check the name and the network, or name a local folder or .gguf file",
         ) from error
     return str(info.sha), {file.rfilename for file in info.siblings or ()}
 

@@ -1,4 +1,4 @@
-"""A transformers model in this process: exact option scores that share what they can."""
+"""Score and generate with a transformers model in this process, sharing common prefixes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from falter.clients.llama_engine import common_prefix_length
 
 T = TypeVar("T")
 
+# A prefix costs a forward pass of its own, which a few tokens do not repay.
 MIN_CACHED_PREFIX = 32
-"""A shared prefix of so many tokens is read by itself and kept; a shorter one is not worth it."""
+"""Number of shared tokens from which a prefix is computed separately and kept."""
+# `float().log_softmax()` copies the logits twice: 256 rows of 50,000 tokens are 51 MB a copy.
 READ_OFF = 256
-"""Rows of the vocabulary's scores that are in memory twice."""
+"""Rows of logits that are converted at once."""
+# A wrong mask shifts scores by nats. Single precision differs by some 1e-5; bfloat16 has eight
+# significant bits, so that a logit between 16 and 32 is rounded by up to 0.06.
 EXACT, CLOSE = 1e-3, 0.3
-"""By how much a token's score in a tree may differ from the plain one: single precision, others."""
+"""Largest difference of a token's log-probability in a tree: single precision, lower precision."""
 
 Scores = list[tuple[float, bool]]
 """Log-probability of each scored token, and whether it was the likeliest."""
@@ -86,7 +90,7 @@ class Engine(ABC):
             raise ValueError(f"{what} are {tokens} tokens; the model reads at most {self.limit}")
 
     def _start_token(self) -> int:
-        """The start token, else the end token."""
+        """Return the start token, or the end token if the model has none."""
         tokens = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
         return int(next((token for token in tokens if token is not None), 0))
 
@@ -193,7 +197,7 @@ class CausalEngine(Engine):
         return self._window is None or len(row.prefix) + len(row.tokens) <= self._window
 
     def _tree(self, row: Row) -> Scores:
-        """Read a row of which the prefix comes first; the scores in the order of `wanted`."""
+        """Compute a row after its prefix; return the scores in the order of `wanted`."""
         torch, device = self.torch, self.model.device
         known, parts = self._prefix(row.prefix)
         row = _with_prefix(row, known)
@@ -344,7 +348,8 @@ def _length_batches(sequences: Iterable[Scored], room: int) -> Iterable[list[Sco
 
 
 def _trial(vocabulary: int, length: int) -> list[Scored]:
-    """A prefix of 40 tokens with branches of 8 that fill a row, of scattered token ids."""
+    """Return sequences with a prefix of 40 tokens and branches of 8 that fill a row."""
+    # Multiples of a prime are spread over the vocabulary, and the trial needs no text.
     ids = [(7 + 7919 * n) % vocabulary for n in range(length + 1)]
     trunk = tuple(ids[:40])
     return [
@@ -377,6 +382,7 @@ def _limit(config: Any, tokenizer: Any) -> int | None:
         if isinstance(limit, int) and limit > 0:
             return limit
     longest = getattr(tokenizer, "model_max_length", None)
+    # transformers writes 1e30 where a tokenizer states no limit.
     return longest if isinstance(longest, int) and longest < 1_000_000_000 else None
 
 
@@ -385,7 +391,7 @@ def _limit(config: Any, tokenizer: Any) -> int | None:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Scored:
-    """A token sequence of which the tokens from `start` on are to be scored; `start` is above 0."""
+    """A token sequence whose tokens from `start` on are to be scored; `start` is above 0."""
 
     tokens: tuple[int, ...]
     start: int
@@ -460,7 +466,7 @@ def pack(group: Sequence[Scored], prefix: int) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class CachedPrefix(Generic[T]):
-    """A prefix with what the model made of it, and how many bytes that is."""
+    """A prefix with the model's keys and values for it, and their size in bytes."""
 
     tokens: tuple[int, ...]
     state: T
@@ -477,6 +483,7 @@ class PrefixCache(Generic[T]):
     def find(self, tokens: tuple[int, ...]) -> tuple[int, T | None]:
         """Return the longest cached prefix of the tokens: its length and state (or 0 and None)."""
         longest, best = 0, None
+        # All of them, since the cache holds few: each is megabytes of keys and values.
         for held in self._held.values():
             length = common_prefix_length(held.tokens, tokens)
             if length > longest:
@@ -487,7 +494,7 @@ class PrefixCache(Generic[T]):
         return longest, best.state
 
     def keep(self, tokens: tuple[int, ...], state: T, size: int) -> None:
-        """Hold a prefix; what was used longest ago makes room, or it is not held at all."""
+        """Cache a prefix, evicting the least recently used; one that is too large is not kept."""
         if size > self._most:
             return
         self._held[tokens] = CachedPrefix(tokens, state, size)
@@ -496,5 +503,5 @@ class PrefixCache(Generic[T]):
             self._held.popitem(last=False)
 
     def clear(self) -> None:
-        """Hold nothing."""
+        """Forget all prefixes."""
         self._held.clear()

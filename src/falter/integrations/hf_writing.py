@@ -153,7 +153,7 @@ def pick(torch: Any, row: Any, ask: Ask) -> int:
     """The likeliest token at temperature 0, else one drawn by its probability."""
     temperature, top_p = ask.sampling.temperature, ask.sampling.top_p
     if not bool(torch.isfinite(row.max())):
-        raise ValueError("the model's scores are not numbers; try options: {dtype: float32}")
+        raise ValueError("the model's logits are not numbers; set options: {dtype: float32}")
     if temperature == 0:
         return int(row.argmax())
     chances = ((row.double() - row.max()) / temperature).softmax(-1)

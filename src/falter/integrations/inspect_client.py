@@ -113,9 +113,9 @@ class Inspect(BaseClient):
             )
         except Exception as error:
             raise PreflightError(
-                f"Inspect could not make the model '{settings.name}': "
+                f"Inspect could not load the model '{settings.name}': "
                 f"{_without(str(error), key)[:LONGEST_REASON]}",
-                hint="is it PROVIDER/MODEL, is the provider's library installed, and its key set?",
+                hint="name it as PROVIDER/MODEL, install the provider's library, and set its key",
             ) from None
 
     async def _ask(self, request: Request) -> Any:
@@ -160,7 +160,7 @@ class Inspect(BaseClient):
         if _status(error) in (401, 403):
             raise AuthenticationError(
                 f"'{self.model.label}' refused the key: {shown[:LONGEST_REASON]}",
-                hint="check the provider's key",
+                hint="set the provider's key again",
             ) from None
         reason = f"{type(error).__name__}: {shown}"[:LONGEST_REASON]
         return failed(request, reason)

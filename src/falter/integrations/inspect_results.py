@@ -18,7 +18,7 @@ import orjson
 from falter.readers.cells import FAILED, MISSING, SCORED, UNPARSED, finite
 from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_chosen, nested
 from falter.readers.tables import kind_of, read_json
-from falter.records.errors import MissingExtra, TaskError, UnknownName, printable
+from falter.records.errors import MissingExtra, TaskError, UnknownName, printable, refusal
 
 MOST_MEMBERS = 2_000_000
 MOST_MEMBER = 512 * 2**20
@@ -55,7 +55,10 @@ class Archive:
             with self._open(member) as stream:
                 data: bytes = stream.read(limit + 1)
         except _BROKEN as error:
-            raise TaskError(f"{where} cannot be read: {error}", hint="is it whole?") from error
+            raise TaskError(
+                f"{where} cannot be read: {error}",
+                hint="the file may be incomplete; fetch it again",
+            ) from error
         if len(data) > limit:
             raise TaskError(f"{where} unpacks to more than {limit:,} bytes")
         self._left -= len(data)
@@ -70,11 +73,11 @@ class Archive:
         """The bytes as they lie in the file, behind a local header of 30 bytes and two names."""
         file = self._file.fp
         if file is None or member.compress_size > MOST_MEMBER:
-            raise zipfile.BadZipFile("its size is out of bounds")
+            raise zipfile.BadZipFile("the member's size is out of bounds")
         file.seek(member.header_offset)
         head = file.read(30)
         if len(head) < 30 or head[:4] != b"PK\x03\x04":
-            raise zipfile.BadZipFile("its header is not where it should be")
+            raise zipfile.BadZipFile("the member's header is missing")
         name, extra = struct.unpack("<HH", head[26:30])
         file.seek(name + extra, 1)
         return file.read(member.compress_size)
@@ -86,7 +89,10 @@ def archive(path: Path) -> Iterator[Archive]:
     try:
         file = zipfile.ZipFile(path)
     except _BROKEN as error:
-        raise TaskError(f"{path} is not an Inspect log: {error}", hint="is it whole?") from error
+        raise TaskError(
+            f"{path} is not an Inspect log: {error}",
+            hint="the file may be incomplete; fetch it again",
+        ) from error
     with file:
         yield Archive(path, file)
 
@@ -126,7 +132,7 @@ def _read_log(path: Path, choice: LogChoice, notes: list[str]) -> Log:
     if path.suffix.lower() != ".eval":
         whole = read_json(path)
         if not _is_log(whole):
-            raise TaskError(f"{path} is not an Inspect log", hint="its 'eval' names no task")
+            raise refusal(TaskError, "integrations.no_inspect_log", path=path)
         samples = whole.get("samples")
         return _log(path, whole, _listed(samples, path), choice, notes)
     with archive(path) as opened:
@@ -156,14 +162,14 @@ def _log(
             hint=f"run it again: inspect eval-retry {path}",
         )
     if not samples:
-        raise TaskError(f"{path} holds no sample", hint="was it run with --no-log-samples?")
+        raise refusal(TaskError, "integrations.no_samples", path=path)
     log.scorer = _scorer(samples, choice.metric, path)
     for place, sample in enumerate(samples, start=1):
         _add(log, sample, log.scorer, place)
     if status != "success":
         lost = _add_lost(log, about)
         notes.append(
-            f"{path.name} {_why_incomplete(head, status)}; {lost:,} of its samples never came."
+            f"{path.name} {_why_incomplete(head, status)}; {lost:,} of its samples are missing."
         )
     return log
 
@@ -197,7 +203,7 @@ def _header(opened: Archive) -> Sample:
             head = _json(opened, name)
             if _is_log(head):
                 return dict(head)
-    raise TaskError(f"{opened.path} has no header", hint="is it an Inspect log?")
+    raise TaskError(f"{opened.path} has no header", hint="give a log that Inspect wrote")
 
 
 def _samples(opened: Archive) -> Iterator[Sample]:
@@ -231,7 +237,7 @@ def _listed(value: Any, path: Path) -> list[Sample]:
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(sample, dict) for sample in value):
-        raise TaskError(f"{path} holds no list of samples", hint="is it whole?")
+        raise refusal(TaskError, "integrations.no_sample_list", path=path)
     return value
 
 
@@ -255,7 +261,7 @@ def _scorer(samples: Sequence[Sample], metric: str | None, path: Path) -> str:
     if metric is not None and metric not in names:
         raise UnknownName(f"score of {path.name}", metric, names)
     if not names:
-        raise TaskError(f"{path} has no score", hint="score it: inspect score LOG --scorer …")
+        raise refusal(TaskError, "integrations.no_score", path=path)
     return names[0] if metric is None else metric
 
 
@@ -285,9 +291,8 @@ def _judged(
         number = _number(value)
     known = finite(number)
     if known is None:
-        raise TaskError(
-            f"{where} has {str(value)[:40]!r} as {name}; expected C, P, I, N or a number",
-            hint="name another score with --metric",
+        raise refusal(
+            TaskError, "integrations.odd_score", where=where, value=str(value)[:40], name=name
         )
     if math.isnan(known):
         return None, MISSING, None

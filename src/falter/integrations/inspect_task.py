@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from falter.records.errors import FalterError, MissingExtra, TaskError, UnknownName
+from falter.records.errors import FalterError, MissingExtra, TaskError, UnknownName, refusal
 from falter.records.ids import digest, short
 from falter.records.types import Item
 from falter.tasks.task import LABELS, Piece, Task, Template
@@ -45,7 +45,7 @@ def load(argument: str | None) -> Task:
     path, _, name = (argument or "").rpartition("@")
     if not path or not name:
         raise TaskError(
-            f"The task 'inspect:{argument or ''}' does not say where its task is",
+            f"'inspect:{argument or ''}' does not name a file or module with a task",
             hint="--task inspect:FILE.py@task, or inspect:package.module@task",
         )
     if importlib.util.find_spec("inspect_ai") is None:
@@ -75,7 +75,7 @@ def _inspect_task(path: str, name: str) -> Any:
     except Exception as error:
         raise TaskError(
             f"The Inspect task '{path}@{name}' could not be created: {error!r:.400}",
-            hint="it is called without arguments",
+            hint="falter calls the task without arguments, so all of them need defaults",
         ) from error
     if not hasattr(task, "dataset"):
         raise TaskError(
@@ -140,9 +140,8 @@ def _texts(messages: Any, where: str) -> tuple[str, str]:
         raise TaskError(f"{where} contains more than text", hint="falter sends text only")
     roles = [m.role for m in messages]
     if roles.count("user") != 1 or set(roles) - {"system", "user"}:
-        raise TaskError(
-            f"{where} is a conversation ({', '.join(roles)}); expected one question",
-            hint="falter asks a single question, with or without a system message",
+        raise refusal(
+            TaskError, "integrations.no_single_question", where=where, roles=", ".join(roles)
         )
     system = "\n\n".join(m.text for m in messages if m.role == "system")
     return system, next(m.text for m in messages if m.role == "user")

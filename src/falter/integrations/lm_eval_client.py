@@ -70,8 +70,8 @@ class LmEval(BatchClient):
         except Exception as error:
             raise PreflightError(
                 f"lm-eval could not load '{self._type}': {error!r:.{LONGEST_REASON}}",
-                hint=f"its arguments are '{self._arguments}'; some types need libraries of "
-                "their own, such as lm_eval[hf]",
+                hint=f"check the arguments '{self._arguments}' and install the libraries of this "
+                "type, such as lm_eval[hf]",
             ) from error
 
     def answer(self, requests: Sequence[Request]) -> Sequence[Answer]:
@@ -88,7 +88,7 @@ class LmEval(BatchClient):
         ]
         answers = list(_quiet(self._lm.generate_until)(instances))
         if any(not isinstance(text, str) for text in answers):
-            raise ValueError("the harness's model gave no text")
+            raise ValueError("the harness's model returned no text")
         return answers
 
     def _context(self, request: Request) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 from falter.readers.cells import MISSING, SCORED, UNPARSED, finite
 from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_chosen
 from falter.readers.tables import json_lines, kind_of, read_json
-from falter.records.errors import TaskError, UnknownName
+from falter.records.errors import TaskError, UnknownName, refusal
 
 _NAME = re.compile(
     r"samples_(?P<task>.+?)(?:_(?P<stamp>\d{4}-\d\d-\d\dT[\d.:-]+))?\.jsonl(?:\.gz)?$"
@@ -104,7 +104,7 @@ def _read_samples(path: Path, choice: LogChoice) -> tuple[_Samples, list[str]]:
 def _add(samples: _Samples, row: Mapping[str, Any], metric: str, line: int) -> None:
     path = samples.log.path
     if "doc_id" not in row:
-        raise TaskError(f"{path}, line {line} has no doc_id", hint="is it a samples file?")
+        raise refusal(TaskError, "integrations.no_doc_id", path=path, line=line)
     value = _number(row.get(metric), metric, f"{path}, line {line}")
     outcome = MISSING if value is None else SCORED
     output = _output(row, metric)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from falter.integrations.prompt_pieces import FORMATS, Segment, cut, listed, with_cue, written
-from falter.records.errors import MissingExtra, TaskError, UnknownName
+from falter.records.errors import MissingExtra, TaskError, UnknownName, refusal
 from falter.records.ids import digest, short
 from falter.records.types import Choicewise, Item
 from falter.tasks.task import CHOICES, LABELS, Piece, Task, Template
@@ -134,10 +134,7 @@ class _Listing:
 def load(argument: str | None) -> Task:
     """A task, tag or group of the harness. Of a group, each item's task is its tag."""
     if not argument:
-        raise TaskError(
-            "The task 'lm-eval' needs the name of a harness task",
-            hint="--task lm-eval:arc_easy, or lm-eval:FILE.yaml",
-        )
+        raise refusal(TaskError, "integrations.no_harness_task")
     with _seeded():
         name, parts = _load_objects(argument)
         return _joined(name, parts)
@@ -189,7 +186,7 @@ def _objects(manager: Any, name: str) -> dict[str, Any]:
     except Exception as error:
         raise TaskError(
             f"lm-eval could not load the task '{name}': {error!r:.400}",
-            hint="its data may come from the hub: check the network, or the task's dataset_path",
+            hint="check the network if its data come from the hub, and the task's dataset_path",
         ) from error
     if not objects:
         raise TaskError(f"The lm-eval group '{name}' holds no tasks")
@@ -235,7 +232,7 @@ def _check_supported(name: str, task: Any) -> None:
 
     why = None
     if not isinstance(task, ConfigurableTask):
-        why = "is a Python class, not a configured task"
+        why = "is a Python class, not a YAML configuration"
     elif getattr(task, "MULTIMODAL", False):
         why = "shows pictures or plays sounds"
     elif task.OUTPUT_TYPE not in ("multiple_choice", "generate_until"):
@@ -252,10 +249,8 @@ def _shared_setting(parts: Mapping[str, Any], setting: str, setting_of: Any) -> 
     value = setting_of(parts[first])
     for name in rest:
         if setting_of(parts[name]) != value:
-            raise TaskError(
-                f"The lm-eval tasks '{first}' and '{name}' differ in their {setting}, "
-                "so they cannot be one task",
-                hint="use them as separate tasks",
+            raise refusal(
+                TaskError, "integrations.unlike_tasks", first=first, name=name, setting=setting
             )
     return value
 
@@ -276,7 +271,7 @@ def _question(task: Any, doc: Mapping[str, Any], where: str, tags: tuple[str, ..
     whole = task.fewshot_context(doc, num_fewshot=0, gen_prefix=task.doc_to_prefix(doc))
     start = whole.rfind(text)
     if start < 0:
-        raise TaskError(f"lm-eval task {where}: the context does not hold the question")
+        raise TaskError(f"lm-eval task {where}: the context does not contain the question")
     head, tail = whole[:start], whole[start + len(text) :]
     segments = [*_description(head), *with_cue(cut(text, doc, task.doc_to_text))]
     if tail:
@@ -299,9 +294,8 @@ def _answer(task: Any, doc: Mapping[str, Any], where: str) -> tuple[tuple[str, .
     choices = () if task.config.doc_to_choice is None else tuple(task.doc_to_choice(doc))
     if isinstance(target, list):
         if len(target) != 1:
-            raise TaskError(
-                f"lm-eval task {where} has {len(target)} right answers; expected one",
-                hint="falter compares with a single target",
+            raise refusal(
+                TaskError, "integrations.several_answers", where=where, target=len(target)
             )
         target = target[0]
     if task.OUTPUT_TYPE == "generate_until":

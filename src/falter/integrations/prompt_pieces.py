@@ -18,9 +18,12 @@ from falter.records.render import choice_block
 from falter.records.types import SectionKind
 from falter.tasks.task import CHOICES, Piece
 
+# Unicode's private use area, U+E000 to U+F8FF, has 6,400 characters, which no text of a task needs.
 FIRST = 0xE000
 MAX_CHARACTERS = 6000
 PRIVATE = re.compile(f"([{chr(FIRST)}-{chr(FIRST + MAX_CHARACTERS)}])")
+# Characters of a value that is looked for in a prompt: a shorter one, as "A" or "yes", occurs by
+# chance.
 TELLING = 6
 FORMATS = ("{label}. {text}\n", "({label}) {text}\n", "{label}) {text}\n", "{label}: {text}\n")
 

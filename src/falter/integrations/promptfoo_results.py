@@ -11,7 +11,7 @@ from typing import Any
 from falter.readers.cells import FAILED, MISSING, SCORED, finite
 from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_chosen, nested
 from falter.readers.tables import ROLES, bounded, kind_of, read_json, usual_column
-from falter.records.errors import TaskError, UnknownName
+from falter.records.errors import TaskError, UnknownName, refusal
 from falter.records.ids import digest, short
 
 HEAD_BYTES = 4096
@@ -47,12 +47,9 @@ def _read_logs(path: Path, choice: LogChoice) -> list[Log]:
     body = body if isinstance(body, dict) else {}
     results = body.get("results")
     if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
-        raise TaskError(f"{path} holds no list of promptfoo's results", hint="is it whole?")
+        raise refusal(TaskError, "integrations.no_results", path=path)
     if not any(_part(result, "gradingResult").get("componentResults") for result in results):
-        raise TaskError(
-            f"{path} has no assertion, so promptfoo passes every answer",
-            hint="add 'assert:' to its tests and evaluate again",
-        )
+        raise refusal(TaskError, "integrations.no_assertion", path=path)
     task = nested(whole, "config", "description")
     metric = _metric(results, choice.metric, path)
     name, several = _namer(results), len({_prompt(result) for result in results}) > 1

@@ -25,10 +25,12 @@ from falter.records.errors import (
     PreflightError,
     RunStopped,
     UsageError,
+    refusal,
 )
 from falter.records.interfaces import Client
 from falter.records.types import Model, Request, Response
 
+# Ray takes 30 % of the machine's memory by default; chunks of requests are some hundred KB.
 STORE_BYTES = 100 << 20
 LOCAL_RAY = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -72,7 +74,7 @@ class Hosted:
         return client.model
 
     async def answer(self, requests: Sequence[Request]) -> Sequence[Response] | Trouble:
-        """All answers, or what ends the run; anything else that is raised ends the process."""
+        """Return all answers, or the error that ends the run; other exceptions end the process."""
         assert self._client is not None
         try:
             return await answer_chunk(self._client, requests, self._width)
@@ -141,32 +143,29 @@ class RayHost:
             async with asyncio.timeout(PLACING):
                 version = await engine.call("placed")
         except TimeoutError as error:
-            raise PreflightError(
-                f"Ray has found no place for an engine in {PLACING / 60:.0f} minutes",
-                hint="fewer --actors, or fewer --actor-gpus; 'ray status' shows what is free",
-            ) from error
+            raise refusal(PreflightError, "integrations.no_place", placing=PLACING / 60) from error
         except EngineLost as error:
             raise PreflightError(
                 f"An engine of {self._model.label} did not start: {error.message}",
-                hint="every node needs falter and what the model needs, in the same environment",
+                hint="install falter and the model's libraries on every node, in the same "
+                "environment",
             ) from error
         if version != __version__:
-            raise PreflightError(
-                f"A node of the cluster runs falter {version}, and this is {__version__}",
-                hint="install the same version everywhere",
+            raise refusal(
+                PreflightError, "integrations.other_version", version=version, version2=__version__
             )
         try:
             found = await engine.call("load")
         except EngineLost as error:
             raise PreflightError(
                 f"An engine of {self._model.label} ended while it loaded: {error.message}",
-                hint="the same model without --engine, on such a machine, shows why",
+                hint="run the same model without --engine on such a machine to see its error",
             ) from error
         if isinstance(found, Model) and found.id != self._model.id:
             raise PreflightError(
-                f"{self._model.label} is another model on its engine: "
+                f"{self._model.label} differs between this machine and its engine: "
                 f"{_difference(self._model, found)}",
-                hint="what differs between the machines, such as dtype, has to be in its options",
+                hint="set the difference, such as dtype, in the model's options",
             )
 
     async def close(self) -> None:
@@ -248,7 +247,7 @@ def _difference(ours: Model, theirs: Model) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """Return an actor's end in one line: its exception, or what Ray says of its process."""
+    """Return in one line why an actor ended: its exception, or Ray's message about its process."""
     cause = getattr(error, "cause", None)
     text = f"{type(cause).__name__}: {cause}" if isinstance(cause, Exception) else str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -279,8 +278,8 @@ class _Session:
             self._users -= 1
             raise PreflightError(
                 f"Ray could not be started or reached: {_first_line(error)}",
-                hint="RAY_ADDRESS names a cluster; without it, Ray is started on this machine, "
-                "and a machine that is very busy may be too slow for it: try again",
+                hint="set RAY_ADDRESS to a running cluster; without it Ray starts on this "
+                "machine, which can fail on a busy machine: run the command again",
             ) from error
         self._ours = True
 

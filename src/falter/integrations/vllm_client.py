@@ -16,7 +16,7 @@ from falter.clients.base import BatchClient
 from falter.clients.chat_forms import chat_text
 from falter.clients.constrained import native_choice
 from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
-from falter.records.errors import PreflightError
+from falter.records.errors import PreflightError, refusal
 from falter.records.interfaces import Capabilities, Client
 from falter.records.types import ContinuationScore, Model, Request, Usage
 
@@ -73,13 +73,10 @@ class Vllm(BatchClient):
         except Exception as error:
             raise PreflightError(
                 f"vLLM could not load '{name}': {error!r:.{LONGEST_REASON}}",
-                hint="check the path and the options, which go to vllm.LLM",
+                hint="check the path and the options, which are passed to vllm.LLM",
             ) from error
         if self.capabilities.chats and not getattr(self._tokenizer, "chat_template", None):
-            raise PreflightError(
-                f"'{name}' has no chat template",
-                hint="a base model is asked in plain text: api: completions",
-            )
+            raise refusal(PreflightError, "integrations.no_chat_template", name=name)
 
     def answer(self, requests: Sequence[Request]) -> Sequence[Answer | Exception]:
         """One call to the engine for all that can be asked of it."""
@@ -147,6 +144,7 @@ class Vllm(BatchClient):
 def _decoding(request: Request) -> dict[str, Any]:
     """A request without a seed has one of its own: a repeat is another draw, and stays the same."""
     sampling = request.sampling
+    # Behind "sha256:"; below 2**31, since a seed is a signed 32-bit number in many libraries.
     seed = int(request.key[7:15], 16) % 2**31 if sampling.seed is None else sampling.seed
     return {
         "temperature": sampling.temperature,
@@ -165,6 +163,7 @@ def _constrained(decoding: Mapping[str, Any]) -> Mapping[str, Any]:
     from vllm import sampling_params
 
     kept = {name: value for name, value in decoding.items() if name != "only"}
+    # Newer versions of vLLM have the first name, older ones the second.
     if hasattr(sampling_params, "StructuredOutputsParams"):
         choice = sampling_params.StructuredOutputsParams(**decoding["only"])
         return {**kept, "structured_outputs": choice}
@@ -173,7 +172,7 @@ def _constrained(decoding: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _answer(outputs: Sequence[tuple[_Prompt, Any]]) -> Answer | Exception:
-    """A request's own part of what the engine gave."""
+    """Return the answer to one request from the engine's outputs."""
     prompt_tokens = sum(len(prompt.tokens) for prompt, _ in outputs)
     prompt, output = outputs[0]
     if prompt.start is None:
@@ -202,7 +201,7 @@ def _sum(output: Any, tokens: Sequence[int], start: int) -> ContinuationScore:
     """The log-likelihood of the tokens from `start` on."""
     given: Sequence[Mapping[int, Any] | None] | None = output.prompt_logprobs
     if given is None or len(given) != len(tokens):
-        raise ValueError("vLLM gave no log-probability for each token of the prompt")
+        raise ValueError("vLLM returned no log-probability for some token of the prompt")
     values, greedy = [], True
     for token, row in zip(tokens[start:], given[start:], strict=True):
         if row is None or token not in row:

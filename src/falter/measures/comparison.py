@@ -1,4 +1,4 @@
-"""Paired differences of sides (models or prompts) on the same items, and who is better where."""
+"""Compare systems (models or prompts) on the same items by paired differences."""
 
 from __future__ import annotations
 
@@ -317,7 +317,7 @@ def _difference(
 def _between(
     name: str, sides: Sequence[_Side], clusters: Sequence[Hashable] | None
 ) -> Between | None:
-    """The same difference, of two numbers with intervals of their own."""
+    """Return the difference as one of two numbers that each have an interval of their own."""
     first, second = sides
     if name == "accuracy":
         return between_rates(first.baseline, second.baseline, clusters=clusters)
@@ -329,7 +329,7 @@ def _between(
 
 
 def _widened(estimate: Estimate, between: Between | None, level: float) -> Estimate:
-    """The estimate with its interval widened to that one, and a p-value no smaller than its."""
+    """Widen an estimate's interval to contain `between`'s; return the larger p-value with it."""
     ends = None if between is None else between.interval(level)
     if between is None or ends is None or ends.low is None or ends.high is None:
         return estimate

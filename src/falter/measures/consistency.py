@@ -31,7 +31,7 @@ from falter.stats.resampling import jackknife_error
 
 Codes = NDArray[np.int32]
 Outputs = Sequence[Sequence[str | None]] | ArrayLike
-BLOCK = 100_000
+BLOCK = 100_000  # items that are counted at a time
 MEASURE = "consistency_curve"
 
 
@@ -259,12 +259,12 @@ def _column_means(table: Floats, basis: Basis, codes: NDArray[np.intp] | None) -
 
 
 def _in_unit(value: float | None) -> float:
-    """Without what rounding leaves below 0 or above 1."""
+    """Return a share clipped to 0 … 1, which rounding may have left."""
     return min(1.0, max(0.0, value or 0.0))
 
 
 def _cells_by_group_size(codes: Codes) -> Floats:
-    """Items x sizes: how many of an item's outputs stand in a group of 1, 2, ... equal ones."""
+    """Return items x sizes: the number of an item's outputs in groups of 1, 2, ... equal ones."""
     sizes = _group_sizes(codes)
     items, width = codes.shape
     # One `bincount` for all items: each has its own range of width + 1 places.
@@ -289,7 +289,7 @@ def _coded(outputs: Outputs, missing: ArrayLike | None) -> tuple[Codes, NDArray[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemStd:
-    """Standard deviations (ddof 0) of the items in `items`, their mean, and what those of 0 are.
+    """Standard deviations (ddof 0) of the items in `items`, their mean, and the kinds of zero.
 
     An item that never varies is all right, all wrong, or `steady` at a score in between.
     """
@@ -401,6 +401,8 @@ class Steadiness:
 
 MIN_ITEMS = 30
 """Below it the intervals of the index covered too rarely in simulation."""
+# Within these limits the lowest coverage in 144 simulated worlds was 91.7 % for the index. Without
+# them that of the index of right answers fell to 84 to 89 % at capabilities of .92 and .97.
 INDEX_RANGE, RIGHT_RANGE = (0.05, 0.95), (0.05, 0.9)
 """Capabilities at which luck leaves room: outside, nearly every model agrees with itself."""
 MIN_INFORMATIVE = 6
@@ -540,6 +542,7 @@ def steadiness_beside_others(
     weights = np.zeros(2)
     fitted = np.full(items, 0.5)
     for _ in range(NEWTON_STEPS):
+        # The small ridge keeps the matrix invertible where the other models differ on no item.
         curvature = design.T @ (design * (fitted * (1.0 - fitted))[:, None]) + 1e-6 * np.eye(2)
         weights += np.linalg.solve(curvature, design.T @ (own.mean(axis=1) - fitted))
         fitted = 0.5 * (1.0 + np.tanh(np.clip(design @ weights, -30.0, 30.0) / 2.0))

@@ -1,4 +1,4 @@
-"""Scores as a function of the dose of a perturbation."""
+"""Scores as a function of the dose of a perturbation, and numbers that sum up the curve."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class _Curve:
         )
 
     def _reachable(self, interval: Interval) -> Interval:
-        """Without what no mean of these scores can be: below 0 or above 1, if they lie there."""
+        """Clip an interval to 0 … 1 if all scores lie there: no mean of them can be outside."""
         known = self.table[~np.isnan(self.table)]
         shares = known.size > 0 and known.min() >= 0.0 and known.max() <= 1.0
         return interval.clipped(0.0, 1.0) if shares else interval

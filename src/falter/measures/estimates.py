@@ -1,4 +1,4 @@
-"""Fill the record: a value with its interval, or the reason why there is none."""
+"""Build `Estimate` records: a value with its interval, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class Basis:
         p_value: float | None = None,
         status: EstimateStatus = "ok",
     ) -> Estimate:
-        """The value with its interval, which is widened to hold the value where it did not."""
+        """Return the value with its interval, widened if necessary to contain the value."""
+        # An interval around a corrected centre, as a jackknife's, may miss the plain value.
         low, high, value = interval.low, interval.high, float(value)
         return self._record(
             measure,
@@ -59,13 +60,13 @@ class Basis:
         )
 
     def undefined(self, measure: str, status: EstimateStatus, why: str) -> Estimate:
-        """No value, and why."""
+        """Return an estimate without a value, with the reason as its method."""
         return self._record(measure, value=None, status=status, method=f"none: {why}")
 
     def all_undefined(
         self, measure: str, parts: Iterable[str], status: EstimateStatus, why: str
     ) -> dict[str, Estimate]:
-        """The parts of a measure, none of which has a value."""
+        """Return an undefined estimate for each part of a measure."""
         return {part: self.undefined(f"{measure}.{part}", status, why) for part in parts}
 
     def of_mean(
@@ -85,7 +86,7 @@ class Basis:
         return basis.estimate(measure, mean.value, interval, p_value=p_value, status=mean.status)
 
     def counting(self, mean: ItemMean) -> Basis:
-        """With the items and clusters of a mean."""
+        """Return this basis with the counts of items and clusters of a mean."""
         return replace(
             self,
             items=mean.items,
@@ -128,7 +129,7 @@ _SAID = (
 
 
 def of_result(measure: str, result: Any, **more: Any) -> Estimate:
-    """Return what a test or a mean found as an estimate; `more` is said beside it, or instead."""
+    """Return the result of a test or a mean as an estimate; fields in `more` take precedence."""
     found = {name: getattr(result, name) for name in _SAID if hasattr(result, name)}
     interval = getattr(result, "interval", None)
     if interval is not None:
@@ -156,7 +157,7 @@ def vectors(names: str, *values: ArrayLike) -> list[Floats]:
 
 
 def matrix(name: str, values: ArrayLike, expected: str, *, columns: int = 1) -> Floats:
-    """Items x conditions, at least so many columns; `expected` says what they are."""
+    """Return `values` as items x conditions; raise, saying `expected`, for fewer columns."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] < columns:
         raise InvalidValue(name, array.shape, expected)

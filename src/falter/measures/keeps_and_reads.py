@@ -1,7 +1,7 @@
-"""Two numbers side by side: answers kept under harmless changes, and changed with the meaning.
+"""Two shares: answers kept under harmless changes, and answers changed with the meaning.
 
-Who keeps every answer may do so because he does not read; who changes every answer may throw dice.
-So neither number says anything by itself, and they are never averaged.
+A model that keeps every answer may not read its input at all; one that changes every answer may
+answer at random. So neither share says anything by itself, and the two are never averaged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Word = Literal["robust", "deaf", "brittle", "erratic", "undecided", "not asked"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """One harmless change with the share of answers kept, or one control with that noticed."""
+    """A harmless change with the share of answers kept, or a control with the share noticed."""
 
     label: str
     share: Estimate
@@ -124,12 +124,12 @@ def shares_of_items(
 
 
 def _moves(unknown: Floats, again: Floats | None) -> Floats:
-    """For each item what counts as noticed only because answers change when asked again."""
+    """Return for each item the share that seems noticed only because repeated answers differ."""
     return np.zeros(len(unknown)) if again is None else np.nan_to_num(1.0 - again) * unknown
 
 
 def _mean(columns: Sequence[Floats], items: int) -> Floats:
-    """The mean of each item over what applies to it; NaN where nothing does."""
+    """Return each item's mean over the columns that apply to it; NaN where none does."""
     if not columns:
         return np.full(items, np.nan)
     return known_mean(np.stack(columns, axis=1))
@@ -139,6 +139,8 @@ def _rate(shares: Floats, how: Mapping[str, Any]) -> Estimate:
     """The mean share; where all items have the same one, the interval of as many single answers."""
     mean = accuracy(shares, **how)
     count = int((~np.isnan(shares)).sum())
+    # Scores between 0 and 1 that are all alike have no variance to estimate an error from. An item
+    # with several changes says at least as much as one answer, so the interval is wide enough.
     if mean.value is None or mean.low is not None or count < MIN_ITEMS:
         return mean
     ones = round(mean.value * count)
@@ -182,8 +184,10 @@ def _needed(keeps: Estimate, reads: Estimate | None, lines: tuple[float, float])
     for share, line in zip((keeps, reads), lines, strict=True):
         if share is None or share.value is None or _side(share, line) is not None:
             continue
+        # Within half a point of its line, a share would take more than ten thousand items.
         if share.low is None or share.high is None or abs(share.value - line) < 0.005:
             return None
+        # The width of an interval falls with the root of the number of items.
         end = share.high if share.value < line else share.low
         most = max(most, share.items * ((share.value - end) / (share.value - line)) ** 2)
     return math.ceil(most) if most else None

@@ -238,8 +238,11 @@ def _agreement_interval(value: float, draws: Floats, swaps: Floats, level: float
         return no_interval(level)
     tail = (1.0 - level) / 2.0
     low, high = (float(end) for end in np.quantile(known, [tail, 1.0 - tail]))
+    # Noise lowers a rank correlation, and drawing items again lowers it once more: the upper
+    # percentile lies too low by twice the bias, the lower one errs to the safe side.
     high = min(1.0, max(high, 2.0 * value - low))
     method = f"percentile bootstrap of items, reflected above, {len(draws)} draws, PCG64"
+    # A tenth of a tail: no change has to be all but excluded before the end leaves 1.
     if value >= np.quantile(swapped, tail / 10.0):
         high, method = 1.0, method.replace("reflected above", "up to 1: no more than noise")
     return Interval(low=low, high=high, level=level, method=method)

@@ -1,4 +1,4 @@
-"""The remedy that helps, if one does: picked on one half of the items, confirmed on the other."""
+"""Find the remedy that helps, if any: pick it on one half of the items, confirm it on the other."""
 
 from __future__ import annotations
 
@@ -140,6 +140,8 @@ def _gains(effect: RemedyEffect) -> bool:
 
 def _is_fit(effect: RemedyEffect, margin: float) -> bool:
     """Return True if the gain's interval lies above 0 and clean prompts lose at most the margin."""
+    # The value and not its interval: half of the items rarely excludes a loss of a few points, and
+    # what is picked here is only a candidate.
     clean = effect.clean.value
     return _gains(effect) and clean is not None and clean >= -margin
 

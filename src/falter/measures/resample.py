@@ -180,11 +180,13 @@ def expanded_bca(
     units = len(left_out)
     if len(known) < 0.95 * len(draws) or len(known) < 2 or np.ptp(known) == 0.0 or units < 2:
         return no_interval(level), None
+    # The variance of bootstrap means divides by n, not by n − 1.
     stretch = float(np.sqrt(units / (units - 1)))
     influence = left_out.mean() - left_out
     squares, cubes = float(np.square(influence).sum()), float((influence**3).sum())
     a = cubes / (6.0 * squares**1.5) if 0.0 < squares < np.inf else 0.0
     below = float((np.sum(known < value) + np.sum(known <= value)) / (2.0 * len(known)))
+    # A value outside of all draws would have an infinite bias, and no interval.
     bias = float(ndtri(np.clip(below, 1.0 / len(known), 1.0 - 1.0 / len(known))))
     z = stretch * stdtrit(units - 1, np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0]))
     low, high = np.quantile(known, ndtr(bias + (bias + z) / (1.0 - a * (bias + z))))
@@ -218,6 +220,7 @@ def student_bca(
 def _exact_type(units: Floats) -> type[np.float32] | type[np.float64]:
     """Single precision where every sum of counts is exact in it: whole numbers below 2^24."""
     is_whole = bool((units == np.rint(units)).all())
+    # A resample may draw the largest unit many times: eight times the total is still below 2^24.
     largest_sum = float(np.abs(units).sum(axis=0).max(initial=0.0))
     return np.float32 if is_whole and largest_sum < 2**21 else np.float64
 

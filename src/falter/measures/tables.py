@@ -127,7 +127,7 @@ class Table:
 
     @cached_property
     def parts_by_item(self) -> Components:
-        """The same without each item."""
+        """Return the components without each item in turn."""
         return self.parts if self.codes is None else components(self.cells)
 
     def quantity(

@@ -103,6 +103,7 @@ def recipe_verdicts(
     drops = before - after
     own = recipe_level(level)
     family = max_t(drops, clusters=clusters, level=own, replications=replications, seed=seed)
+    # Equivalence is a family of its own, with all of the error rate 1 − level.
     p_equivalent = holm([equivalence_p(m.mean, margin=margin) for m in family.members])
     recipes = []
     for j, (name, member) in enumerate(zip(names, family.members, strict=True)):
@@ -208,7 +209,7 @@ def _worst(
 
 
 def _shrunken(values: Floats, drops: Floats, codes: NDArray[np.intp]) -> Floats:
-    """Every mean drawn towards the mean of all, by what the means' own errors make them differ."""
+    """Return the means shrunk towards their average, by as much as their errors explain."""
     present = ~np.isnan(drops)
     residuals = np.where(present, drops - values, 0.0)
     parts = cluster_parts(residuals, present, codes).parts
@@ -217,6 +218,7 @@ def _shrunken(values: Floats, drops: Floats, codes: NDArray[np.intp]) -> Floats:
     variance = float(np.square(parts - parts.mean(axis=1, keepdims=True)).sum()) / (width - 1)
     away = values - values.mean()
     spread = float(away @ away)
+    # K − 3, since one dimension goes to the mean. Below 0 the order would be turned over.
     factor = max(0.0, 1.0 - (width - 3) * variance / spread) if spread > 0.0 else 0.0
     return np.asarray(values.mean() + factor * away)
 

@@ -19,7 +19,7 @@ from falter.text.words import sentences
 
 _named = partial(named_regex, "perturbations")
 
-_CUE_WORDS = 4
+_CUE_WORDS = 4  # "Answer:" and "The answer is:" are replaced; a longer cue may hold a rule
 
 
 def what_to_give(prompt: Prompt) -> str:
@@ -77,6 +77,7 @@ def with_instruction(
     return (*sections[:cue_place], *paragraph, changed, *own_cue, *sections[cue_place + 1 :])
 
 
+# "- milk", "B) Rome", "(2) Rome", "# Task"; not "Rome" or "I think".
 _LISTED = late_regex(r"\s*(?:[-*•#]|\(?(?:\d{1,2}|[A-Za-z])[.):])\s")
 
 

@@ -30,7 +30,7 @@ from falter.text.spans import Replacement, overlaps, replaced
 
 # A Python function turned into a method of a class
 
-_CLASS = "Solution"
+_CLASS = "Solution"  # as LeetCode calls the class around a function
 
 
 def function_to_move(code: Code, name: str | None) -> Function | None:
@@ -84,6 +84,7 @@ def method(code: Code, name: str | None, class_name: str) -> Sequence[Replacemen
     )
 
 
+# Up to the bracket of the parameters, type parameters included: "def first[T](".
 _HEAD = re.compile(r"(?:async\s+)?def\s+\w+\s*(?:\[[^\]]*\])?\s*\(")
 
 
@@ -124,6 +125,7 @@ def mentioned_calls(text: str, name: str, class_name: str) -> list[Replacement]:
     return [(at, at, f"{class_name}().") for at in calls if not text[:at].endswith("def ")]
 
 
+# "f(" in code, prose and ">>> f("; not "self.f(" or "g.f(", which call something else.
 _CALL = re.compile(r"(?<![\w.])([^\W\d]\w*)\(")
 
 
@@ -208,6 +210,8 @@ def _camel_plan(
     if program is None and isinstance(prompt.target, str):
         fixed += " " + prompt.target
     change = _without(change, change.names.keys() & set(re.findall(r"\w+", fixed)))
+    # A name that is protected in one place stays everywhere, which may free or fix others: again,
+    # until nothing changes.
     while change.names:
         changes, fixed_names = _camel_changes(prompt, change, protect)
         if not fixed_names:
@@ -335,6 +339,7 @@ def to_class(prompt: Prompt, rng: Rng, protect: tuple[str, ...], scope: tuple[st
 
 # Type hints
 
+# Code that looks its own annotations up while it runs would behave differently without them.
 _READS_HINTS = re.compile(
     r"__annotations__|get_type_hints|signature|singledispatch|get_annotations"
 )
@@ -365,6 +370,7 @@ def _cut(code: Code, start: int, annotation: ast.expr) -> Replacement:
 
 
 def _variable(code: Code, node: ast.AnnAssign) -> Replacement:
+    # "x: int" alone declares and does nothing; the line may be the only one of its block.
     if node.value is None:
         return code.start(node), code.end(node), "pass"
     return _cut(code, code.end(node.target), node.annotation)

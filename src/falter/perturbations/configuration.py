@@ -1,4 +1,4 @@
-"""Configuration: the same words under other settings."""
+"""Perturbations that change a setting of a condition, such as the temperature, and no words."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class SettingPerturbation(Described):
 
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
         raise UsageError(
-            f"'{self.name}' changes how a model is asked, not the text",
-            hint="use it in the recipes of an experiment",
+            f"'{self.name}' changes the request settings, not the text",
+            hint="use it as a recipe of an experiment",
         )
 
     def applies(self, prompt: Prompt, **params: Any) -> bool:

@@ -105,7 +105,10 @@ _LISTS = ("{label}) {text}\n", "({label}) {text}\n", "[{label}] {text}\n", "{lab
           "- {label}. {text}\n", "{label}.\t{text}\n")  # fmt: skip
 # Before a number or a formula these would read as a part of it.
 _SIGNS = (" - ", " > ")
+# "3 + 4", "x = 1", "(2"; not "xylophone", "Words".
 _FORMULA = re.compile(r"\s*(?:[\d+=<>(\[√π−–-]|[a-z]\s*[+=<>*/^(−–-])")
+# The name before a part, at the start of a line. "Question: ", "First, think.⏎Final answer:⏎"; not
+# "question: ".
 _LABEL = re.compile(r"(?:\A|(?<=\n))([A-Z][A-Za-z]*(?: [A-Za-z\d]+){0,2})(:[ \t]?|:\n)\Z")
 
 

@@ -28,6 +28,8 @@ from falter.text.protection import protect
 from falter.text.spans import added
 
 LANGUAGES: dict[str, str] = table("rewrites.json")["languages"]
+# BCP 47 (RFC 5646): language, script, region. "es", "zh-Hans", "fr-CA", "es-419"; not "Spanish",
+# "ES" or "en_US".
 _TAG = re.compile(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-(?:[A-Z]{2}|\d{3}))?")
 _NOTE = "answer_language"
 _INPUTS: tuple[SectionKind, ...] = ("input", "document")

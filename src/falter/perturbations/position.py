@@ -38,15 +38,20 @@ _named = partial(named_regex, "perturbations")
 
 _LISTED_KINDS: tuple[SectionKind, ...] = ("instruction", "input", "document", "output_format")
 _TEMPLATE_KINDS: tuple[SectionKind, ...] = ("instruction", "output_format")
+# "- milk", "  • milk"; not "-milk", "milk".
 _BULLET = late_regex(r"([ \t]*)([-*•‣◦+])[ \t]+\S")
 # Items that tell a story, or point at one another, have an order that matters.
 _SEQUENTIAL = _named("sequential")
+# An item whose number would be wrong in another place. "1. Rome", "(b) Rome", "iv) Rome"; not
+# "Rome", "10 Rome".
 _NUMBERED = late_regex(r"\W*(?:\d{1,3}[.):]|\(?(?:[a-z]|[ivx]{1,4})[.)])\s", re.IGNORECASE)
 # What points at a list as a sequence from anywhere in the template's own words.
 _IN_THIS_ORDER = _named("in_this_order")
 # What calls a list a sequence: in it or in the words before it; of a list in the input, anywhere.
 _ORDER = _named("order")
+# Lines with times stand in their order for a reason. "2024-05", "10:30"; not "May 5".
 _DATED = late_regex(r"\W*\d{1,4}[:/.-]\d{1,2}\b")
+# A line that goes on in the next one. "red and", "then", "("; not "red", "sand".
 _JOINED = late_regex(r"(?:\b(?:and|or|then)|[({\[])\s*$", re.IGNORECASE)
 
 

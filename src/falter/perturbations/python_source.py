@@ -49,6 +49,7 @@ class Code:
 
     def _at(self, line: int, column: int) -> int:
         start = self.line_start(line)
+        # `ast` counts columns in bytes of UTF-8, which are characters in ASCII alone.
         if self._plain:
             return start + column
         head = self.text[start : self.line_start(line + 1)].encode()[:column]
@@ -107,6 +108,7 @@ def code_of(text: str) -> Code | None:
     return None if tree is None else Code(text, tree)
 
 
+# A source that stops where a body would begin: "def f(x):\n", "if x:  # why\n"; not "x = 1\n".
 _OPEN = re.compile(r":[ \t]*(?:#[^\n]*)?(?:\n\s*(?:#[^\n]*)?)*\Z")
 
 
@@ -121,7 +123,7 @@ _PYTHON = ("", "py", "python", "python3")
 _BEGINS = re.compile(
     r"^(?:@\w|(?:async[ ]+)?def[ ]|class[ ]\w|import[ ]\w|from[ ]\S+[ ]import\b)", re.MULTILINE
 )
-_TRIES = 40
+_TRIES = 40  # ends that are parsed: a long text behind code must not cost a parse for each line
 
 
 @lru_cache(maxsize=512)
@@ -152,7 +154,9 @@ def _from_here(text: str, start: int) -> tuple[Span, ...]:
 
 # Which names of a piece of Python can take another form, and where they occur
 
+# "max_len", "_first_item"; not "x", "MAX_LEN", "a_1", nor "__init__", a name with a role.
 _SNAKE = re.compile(r"(_*)([a-z][a-z0-9]*(?:_[a-z][a-z0-9]*)+)\Z")
+# With one of these a name may be looked up by a text that is made while the code runs.
 _REFLECTING = frozenset({"eval", "exec", "globals", "locals", "vars"})
 _CANDIDATE = re.compile(r"(?<!\w)_*[a-z][a-z0-9]*_[a-z0-9_]*(?!\w)")
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -244,6 +248,7 @@ def _keywords(code: Code, names: Container[str]) -> Iterable[tuple[ast.keyword, 
             while isinstance(root, (ast.Attribute, ast.Call)):
                 root = root.value if isinstance(root, ast.Attribute) else root.func
             called = node.func.id if isinstance(node.func, ast.Name) else None
+            # `candidate` is what the tests of HumanEval call the function under test.
             if argument.arg in own.get(called or "", ()) or called == "candidate":
                 yield argument, "own"
             elif isinstance(root, ast.Name) and (root.id in foreign or hasattr(builtins, root.id)):
@@ -257,6 +262,7 @@ def _imported(code: Code) -> Iterable[str]:
         yield (node.asname or node.name).partition(".")[0]
 
 
+# "self.", "Solution().", "cls."; not "items." or "f(Stack).", whose class is not known.
 _BASE = re.compile(r"(?:\bself|\bcls|\b[A-Z]\w*(?:\(\))?)\.\Z")
 
 

@@ -290,7 +290,9 @@ NOISE_FLOOR = "identity"
 
 _JSON = re.compile(r"\bJSON\b")
 _TOOL = re.compile(r'"(?:parameters|input_schema|inputSchema)"\s*:\s*\{')
+# A question with an expression to compute. "3 + 4", "$x$"; not "3 eggs", "-".
 _EXPRESSION = re.compile(r"\d\s?[-+*/×÷−^=]\s?\(?[-−]?\d|\$[^$\n]+\$")
+# The template's own name of a field. "Question: ", "Due date:"; not "question: ", "a b".
 _FIELD = re.compile(r"[A-Z][a-z]+(?: [a-z]+)?:\s*\Z")
 
 

@@ -31,6 +31,8 @@ from falter.text.spans import Replacement, replace_spans
 
 _MAX_LISTED, _MAX_LISTED_CHARACTERS = 40, 120
 
+# A rewrite has to keep every number as it is written, those of dates and times included. "3.5",
+# "10:30", "1/2"; not "3.", "x".
 _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 _QUESTION = ("?", "？", "؟")
 _SPACE = re.compile(r"\s+")
@@ -300,8 +302,9 @@ class RewritePerturbation(Described):
             rewrite = None if bank is None else bank.find(wanted.key, wanted.text)
         if rewrite is None:
             raise UsageError(
-                f"'{self.name}' needs rewrites that a model writes beforehand, and one is missing",
-                hint=f"falter rewrites prepare -r {self.name} --rewriter MODEL …, then falter run",
+                f"'{self.name}' needs rewrites that a model has prepared, and one is missing",
+                hint="run 'falter rewrites prepare' with the same options and --rewriter MODEL, "
+                "then 'falter run'",
             )
         if rewrite.status != "ok" or rewrite.text is None:
             raise NoRewrite(rewrite.reason or rewrite.status)
@@ -359,7 +362,7 @@ def put(section: Section, rewrites: Sequence[Replacement], *, whole: bool = Fals
     after = replace_spans(section, changes)
     for start, end in section.protected:
         if text[start:end] not in after.text:
-            raise NoRewrite(f"{text[start:end]!r} is protected, but the rewrite lost it")
+            raise NoRewrite(f"the rewrite lost the protected text {text[start:end]!r}")
     return after
 
 

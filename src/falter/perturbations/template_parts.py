@@ -134,7 +134,10 @@ def _role(section: Section) -> Role:
     return "context" if section.kind in _SUBSTITUTED else "instruction"
 
 
+# A line that heads what follows. "Question:", "Input text:"; not "Question: why", "12".
 _HEADER = re.compile(r"\S.*[:：]\s*$")
+# A line that opens a delimited part; its counterpart closes it. "```json", "<input>", "---"; not
+# "a ```".
 _OPENING = re.compile(r"\s*(?:`{3,}\w*|~{3,}\w*|\"{3}|'{3}|-{3,}|={3,}|<\w[\w-]*>)\s*$")
 _CLOSING = re.compile(r"\s*(?:`{3,}|~{3,}|\"{3}|'{3}|-{3,}|={3,}|</\w[\w-]*>)\s*$")
 

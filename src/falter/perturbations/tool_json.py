@@ -75,13 +75,15 @@ class Style(NamedTuple):
     lines: bool = False
 
 
-SCHEMAS = ("parameters", "input_schema", "inputSchema")
+SCHEMAS = ("parameters", "input_schema", "inputSchema")  # OpenAI, Anthropic, MCP
 LISTS = ("tools", "functions")
+# Most texts describe no tools: one search for a schema spares them all the parsing.
 _CUE = re.compile(r'"(?:parameters|input_schema|inputSchema)"\s*:\s*\{')
 _START = re.compile(r'[\[{](?=\s{0,40}["{])')
+# Strings, marks, and the rest, each as it is written: "1.0" must not become 1, nor "\u00e9" é.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _MOST_TRIED = 200  # places in a text where JSON could begin
-_DEEPEST = 40
+_DEEPEST = 40  # the parser of `_node` recurses
 
 
 def tool_blocks(text: str) -> list[tuple[Span, Node]]:
@@ -117,6 +119,7 @@ def _end_of_json(text: str, start: int) -> int | None:
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # Parsers disagree about which of two equal keys counts, so such JSON is left alone.
     if len({key for key, _ in pairs}) < len(pairs):
         raise ValueError("a key stands twice")
     return dict(pairs)

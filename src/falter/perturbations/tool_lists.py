@@ -75,6 +75,8 @@ def tool_extra(prompt: Prompt, rng: Rng, count: int, place: str) -> Prompt:
 
 # The same tools under other names
 
+# Only a name of several words can be told from the words of a sentence. "get_user", "getUser"; not
+# "user".
 _TELLING = re.compile(r"_|[a-z][A-Z]")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 

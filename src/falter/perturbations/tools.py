@@ -200,7 +200,9 @@ def _fitting(prompt: Prompt, run: Sequence[_Block]) -> tuple[Style, ...]:
 
 # Names
 
+# "get_user", "max_len2"; not "getUser", "user".
 _SNAKE = re.compile(r"[a-z][a-z\d]*(?:_[a-z][a-z\d]*)+")
+# "getUser"; not "get_user", "URL".
 _CAMEL = re.compile(r"[a-z][a-z\d]*(?:[A-Z][a-z\d]+)+")
 
 

@@ -148,6 +148,7 @@ def _phrases() -> dict[str, dict[str, list[str]]]:
 
 # Words around a text that is itself worked on would be worked on, too.
 _TEXT_AS_OBJECT = _named("text_as_object")
+# "Go.", 'Go!"'; not "Go".
 _SENTENCE_ENDS = re.compile(r"[.?!][\"'”’)\]]?\Z")
 _RULES_OF_A_TASK = ("system", "instruction", "output_format", "cue")
 
@@ -300,6 +301,7 @@ _FILLERS = ("um", "uh", "er", "you know")
 _SOUNDS = _FILLERS[:-1]
 # Elsewhere *you know* may read as a question or a claim: *did you know*, *what you know*.
 _ASIDE = _named("aside")
+# A blank between two words, where a filler may stand. "a b"; not "a, b", "a 1".
 _GAP = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
 _EVERY = 9  # words between two fillers, on average
 _FILLER_DISTANCE = 12  # characters between two fillers, at least

@@ -226,6 +226,7 @@ def contractions(text: str, site: Replacement, rng: Rng, kind: str, language: st
     return site
 
 
+# Has to change with the word that follows: "a dog", "an animal". "a ", "An "; not "the ", "Cuba ".
 _ARTICLE = re.compile(r"(?<![\w'’-])an? \Z", re.IGNORECASE)
 # Vowels by sound, including words whose spelling misleads.
 _VOWEL = _named("vowel")

@@ -51,7 +51,10 @@ def read_rubrics(path: Path) -> dict[str, str]:
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"The rubrics in {path} cannot be read: {error}") from None
     if not isinstance(own, dict):
-        raise UsageError(f"{path} holds no rubrics", hint=f"by name: {', '.join(RUBRICS)}")
+        raise UsageError(
+            f"{path} contains no rubrics",
+            hint=f"write them as 'name: text', with the names {', '.join(RUBRICS)}",
+        )
     for name, text in own.items():
         if name not in RUBRICS:
             raise UnknownName(f"rubric in {path}", str(name), RUBRICS)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.records.errors import DuplicateName, InvalidValue, TaskError
+from falter.records.errors import DuplicateName, InvalidValue, TaskError, refusal
 
 SCORED, UNPARSED, TRUNCATED, REFUSED, FAILED, MISSING = range(6)
 MOST_CELLS = 200_000_000
@@ -133,11 +133,10 @@ def settle(cells: Cells, where: CellLocator, hint: str) -> Cells:
     `where` names the place of a cell in its file; `hint` says how to tell the two apart.
     """
     if not len(cells):
-        raise TaskError("The files hold no results", hint="are they the right files?")
+        raise TaskError("The files hold no results", hint="name files with at least one score")
     if len(cells) > MOST_CELLS:
-        raise TaskError(
-            f"{len(cells):,} cells are more than {MOST_CELLS:,}",
-            hint="analyse fewer tasks at a time",
+        raise refusal(
+            TaskError, "readers.too_many_results", cells=len(cells), most_cells=MOST_CELLS
         )
     key = _keys([cells.model, cells.task, cells.item, cells.condition, cells.run])
     order = np.argsort(key, kind="stable")
@@ -286,10 +285,10 @@ def _refusal(cells: Cells, outside: NDArray[np.bool_], scale: Scale | None) -> t
         f"outside {limits}; the scores lie between {known.min():g} and {known.max():g}"
     )
     if max(abs(known.min()), abs(known.max())) > FARTHEST:
-        return message, "is that a score? correct the file, or choose another score"
+        return message, "correct the file, or choose another score with --score or --metric"
     return message, (
-        "say which scale the scores are on: --scale 100 for percent, --scale 1,5 for ratings from "
-        "1 to 5; a number without bounds, as a perplexity, is no accuracy: choose another score "
+        "set the scale of the scores: --scale 100 for percent, --scale 1,5 for ratings from 1 to "
+        "5; an unbounded number, such as a perplexity, cannot be analysed: choose another score "
         "with --score or --metric"
     )
 
@@ -319,11 +318,11 @@ def check_names(cells: Cells) -> Cells:
             raise TaskError(
                 f"{_many(role, len(same))} differ only in white space or by '.0': "
                 f"{_listed(same, column.names)}",
-                hint="they would not be paired; write each name in one way",
+                hint="write each name in one way, so that its results are paired",
             )
         if cased:
             notes.append(
-                f"{_many(role, len(cased))} differ only in case and are not taken for the same: "
+                f"{_many(role, len(cased))} differ only in case and are counted as different: "
                 f"{_listed(cased, column.names)}."
             )
     return replace(cells, notes=(*cells.notes, *notes))

@@ -20,7 +20,7 @@ from falter.readers.tables import (
     read_columns,
     resolve,
 )
-from falter.records.errors import TaskError, UsageError
+from falter.records.errors import TaskError, UsageError, refusal
 
 Roles = Mapping[str, tuple[str, ...]]
 Floats = NDArray[np.float64]
@@ -42,7 +42,7 @@ def read_matrices(paths: Sequence[Path], columns: ColumnMap) -> Cells:
 
     whole = _together([cells for cells, _ in parts])
     unused = next((note for note in whole.notes if note.startswith("Columns not used")), None)
-    hint = "name the column that tells them apart, for example --condition or --run COLUMN"
+    hint = "name the column that distinguishes them, for example --condition COLUMN or --run COLUMN"
     return settle(whole, where, f"{hint}. {unused}" if unused else hint)
 
 
@@ -104,9 +104,7 @@ def _items(roles: Roles, table: Mapping[str, Coded], rows: int, path: Path, wide
     if "item" in roles:
         return _axis("item", roles, table, rows, path, None)
     if not wide:
-        raise UsageError(
-            f"{path} has no column that names the items", hint="name it with --item COLUMN"
-        )
+        raise refusal(UsageError, "readers.no_item_column", path=path)
     width = len(str(rows))
     names = tuple(f"row {n:0{width}d}" for n in range(1, rows + 1))
     return Coded(names=names, codes=np.arange(rows, dtype=np.int32))
@@ -134,7 +132,7 @@ def _wide(path: Path, roles: Roles, table: Mapping[str, Coded], axes: Mapping[st
     width, rows = len(roles["score"]), len(axes["item"].codes)
     for role in ("condition", "output", "outcome"):
         if role in roles and role != "condition":
-            raise UsageError(f"A wide table has no {role} column", hint="use a long table")
+            raise refusal(UsageError, "readers.wide_role", role=role)
     conditions = Coded(
         names=roles["score"], codes=np.repeat(np.arange(width, dtype=np.int32), rows)
     )
@@ -172,10 +170,8 @@ def _numbers(column: Coded, name: str, path: Path) -> Floats:
         values[place] = WORDS[plain] if plain in WORDS else _number(plain)
         if not math.isfinite(values[place]):
             row = int(np.flatnonzero(column.codes == place)[0])
-            raise TaskError(
-                f"{line_of(path, row)} has {text[:40]!r} in the column '{name}'",
-                hint="a score is a number, true or false, or empty; name other columns with "
-                "--score, or what they are with --item, --condition, --model, --task",
+            raise refusal(
+                TaskError, "readers.no_score", path=line_of(path, row), text=text[:40], name=name
             )
     return np.asarray(values[column.codes])
 
@@ -215,9 +211,8 @@ def _stated_outcomes(column: Coded, name: str, path: Path) -> NDArray[np.uint8]:
         plain = text.strip().lower().replace(" ", "_")
         if plain not in KINDS:
             row = int(np.flatnonzero(column.codes == place)[0])
-            raise TaskError(
-                f"{line_of(path, row)} has {text[:40]!r} in the column '{name}'",
-                hint="an outcome is scored, unparsed, truncated, refused, failed or missing",
+            raise refusal(
+                TaskError, "readers.no_outcome", path=line_of(path, row), text=text[:40], name=name
             )
         outcomes[place] = KINDS[plain]
     return np.asarray(outcomes[column.codes])
@@ -260,10 +255,7 @@ def _clusters(parts: Sequence[Cells]) -> Coded | None:
             continue
         for item in _item_names(part):
             if item not in of_item:
-                raise UsageError(
-                    f"A table without clusters has the item '{item[1]}', which no other table has",
-                    hint="add the cluster column to every table, or leave it out of all of them",
-                )
+                raise refusal(UsageError, "readers.unclustered_table", item=item[1])
             names.append(of_item[item])
     distinct = {name: code for code, name in enumerate(dict.fromkeys(names))}
     codes = np.array([distinct[name] for name in names], dtype=np.int32)

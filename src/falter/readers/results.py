@@ -25,7 +25,7 @@ from falter.readers.cells import (
 )
 from falter.readers.matrices import read_matrices
 from falter.readers.tables import TABLES, ColumnMap, kind_of
-from falter.records.errors import TaskError, UnknownName, UsageError
+from falter.records.errors import TaskError, UnknownName, UsageError, refusal
 from falter.records.registry import Registry
 
 MOST_FILES = 100_000
@@ -139,10 +139,7 @@ def _logs_of(
 def _no_columns(columns: ColumnMap, kind: str) -> None:
     for role in columns.named:
         if role not in ("task", "model"):
-            raise UsageError(
-                f"--{role} names a column of a table, but these are {kind} logs",
-                hint="--metric, --filter and --condition-from are for logs",
-            )
+            raise refusal(UsageError, "readers.column_of_log", role=role, kind=kind)
 
 
 def _files(path: Path) -> list[tuple[str, Path]]:
@@ -342,7 +339,7 @@ def _settled(logs: Sequence[Log], places: Sequence[Place], notes: Sequence[str])
             raise TaskError(
                 f"{log.path} is scored by '{log.scorer}', another log of '{place[1]}' by "
                 f"'{scorers[place[1]]}'",
-                hint="name one that all have with --metric",
+                hint="name a score that all of them have with --metric",
             )
         for name, label in zip(axes, place, strict=True):
             columns[name].append(np.full(len(log.items), axes[name](label), dtype=np.int32))
@@ -367,4 +364,4 @@ def _settled(logs: Sequence[Log], places: Sequence[Place], notes: Sequence[str])
     )
     lines = [f"{log.path}, {line if isinstance(line, str) else f'line {line}'}"
              for log in logs for line in log.lines]  # fmt: skip
-    return settle(cells, lambda cell: lines[cell], "is the same log there twice?")
+    return settle(cells, lambda cell: lines[cell], "name each log once")

@@ -22,7 +22,7 @@ import numpy as np
 import orjson
 
 from falter.readers.cells import Coded, Names
-from falter.records.errors import MissingExtra, TaskError, UnknownName, UsageError
+from falter.records.errors import MissingExtra, TaskError, UnknownName, UsageError, refusal
 
 MOST_BYTES = 16 * 2**30
 MOST_JSON = 2 * 2**30
@@ -48,7 +48,10 @@ class _Bounded(io.RawIOBase):
         try:
             data = self._file.read(len(buffer))
         except (OSError, EOFError, zlib.error) as error:
-            raise TaskError(f"{self._path} cannot be read: {error}", hint="is it whole?") from error
+            raise TaskError(
+                f"{self._path} cannot be read: {error}",
+                hint="the file may be incomplete; fetch it again",
+            ) from error
         self._left -= len(data)
         if self._left < 0:
             raise TaskError(f"{self._path} holds more than {self._most:,} bytes")
@@ -67,7 +70,8 @@ def bounded(path: Path, most: int = MOST_BYTES) -> io.BufferedReader:
         file = path.open("rb")
     except OSError as error:
         raise TaskError(
-            f"{path} cannot be opened: {error.strerror or error}", hint="is the path right?"
+            f"{path} cannot be opened: {error.strerror or error}",
+            hint="check the path and the permissions of the file",
         ) from error
     packed = path.suffix.lower() == ".gz"
     files: list[Any] = [gzip.GzipFile(fileobj=file), file] if packed else [file]
@@ -116,7 +120,9 @@ def _lenient(data: bytes, where: str, error: Exception) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
-        raise TaskError(f"{where} is not JSON: {error}", hint="is the file whole?") from error
+        raise TaskError(
+            f"{where} is not JSON: {error}", hint="the file may be incomplete; fetch it again"
+        ) from error
 
 
 # Roles of columns: as the user names them, else by the usual names
@@ -170,7 +176,7 @@ def resolve(columns: ColumnMap, names: Sequence[str], path: Path) -> dict[str, t
         _guess(roles, used, ("score",), names)
     wide = columns.layout == "wide" or len(roles.get("score", ())) != 1
     if wide and columns.layout == "long":
-        raise UsageError("A long table has one column of scores", hint="name it with --score")
+        raise refusal(UsageError, "readers.several_scores")
     _guess(roles, used, WIDE if wide else [r for r in ROLES if r != "score"], names)
     if "score" not in roles:
         _as_wide(roles, names, used, path)
@@ -236,7 +242,7 @@ def column_names(path: Path) -> list[str]:
         with closing(_rows(path)) as rows:
             names = next(rows, (0, []))[1]
     if not names:
-        raise TaskError(f"{path} is empty", hint="the first line names the columns")
+        raise refusal(TaskError, "readers.empty_table", path=path)
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise TaskError(f"{path} has the column '{twice[0]}' twice", hint="rename one of the two")
@@ -270,7 +276,9 @@ def parquet_rows(path: Path, fields: Sequence[str]) -> Iterator[dict[str, Any]]:
             for batch in file.iter_batches(columns=list(fields)):
                 yield from batch.to_pylist()
         except (OSError, pa.ArrowException) as error:
-            raise TaskError(f"{path} cannot be read: {error}", hint="is it whole?") from error
+            raise TaskError(
+                f"{path} cannot be read: {error}", hint="the file may be incomplete; fetch it again"
+            ) from error
 
 
 def line_of(path: Path, row: int) -> str:
@@ -322,7 +330,7 @@ def _plain(path: Path, names: Sequence[str], needed: Sequence[str]) -> dict[str,
             if len(row) != len(names):
                 raise TaskError(
                     f"{path}, line {line} has {len(row)} cells, the header has {len(names)}",
-                    hint="a text with a comma needs quotes",
+                    hint="put quotes around texts with a comma",
                 )
             for place, numbering, column in zip(places, numberings, codes, strict=True):
                 column.append(numbering(row[place]))
@@ -359,7 +367,9 @@ def _parquet(path: Path) -> Any:
     try:
         return parquet.ParquetFile(path)
     except (OSError, pa.ArrowException) as error:
-        raise TaskError(f"{path} is not Parquet: {error}", hint="is the file whole?") from error
+        raise TaskError(
+            f"{path} is not Parquet: {error}", hint="the file may be incomplete; fetch it again"
+        ) from error
 
 
 def _parquet_batches(path: Path, needed: Sequence[str]) -> Iterator[Any]:
@@ -373,7 +383,9 @@ def _parquet_batches(path: Path, needed: Sequence[str]) -> Iterator[Any]:
                 try:
                     column = pc.fill_null(pc.cast(batch.column(name), pa.string()), "")
                 except pa.ArrowException as error:
-                    raise TaskError(f"{path}: the column '{name}' holds no plain values") from error
+                    raise TaskError(
+                        f"{path}: the column '{name}' contains nested values"
+                    ) from error
                 columns.append(column.dictionary_encode())
             yield pa.RecordBatch.from_arrays(columns, list(needed))
 

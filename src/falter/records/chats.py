@@ -42,7 +42,7 @@ def is_json(text: str) -> bool:
 
 
 def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def depth(value: Any) -> int:

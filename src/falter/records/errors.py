@@ -35,7 +35,7 @@ def inert(text: str) -> str:
 
 
 class FalterError(Exception):
-    """Root of everything falter raises on purpose."""
+    """Base class of all errors that falter raises on purpose."""
 
     exit_code = 2
 
@@ -73,11 +73,11 @@ def _refusals(package: str) -> dict[str, dict[str, str]]:
 
 
 class UsageError(FalterError):
-    """The request cannot be carried out as it stands; nothing was sent."""
+    """The command cannot run as it was given; nothing was sent."""
 
 
 class UnknownName(UsageError):
-    """A name that no registry knows."""
+    """A name that is not registered."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
@@ -115,7 +115,7 @@ class TaskError(UsageError):
 
 
 class TemplateError(UsageError):
-    """A template does not match the fields that it should render."""
+    """A template does not match the fields that it renders."""
 
 
 class MissingExtra(UsageError):
@@ -138,7 +138,7 @@ class PreflightError(UsageError):
 
 
 class WeightsError(PreflightError):
-    """Model weights could not be fetched or are not what they should be."""
+    """Model weights could not be downloaded, or their checksum is wrong."""
 
 
 class StoreError(FalterError):
@@ -146,7 +146,7 @@ class StoreError(FalterError):
 
 
 class StoreBusy(StoreError):
-    """The store takes nothing just now: it is locked, or its disk is full."""
+    """The store cannot be written at present: it is locked, or its disk is full."""
 
 
 class StoreGone(StoreError):
@@ -160,11 +160,11 @@ class RunError(FalterError):
 
 
 class EndpointError(RunError):
-    """One request failed for good; the reason is recorded with it."""
+    """A request failed permanently; the reason is recorded with it."""
 
 
 class EngineLost(RunError):
-    """A model's process ended, or answers nothing more; another may still answer."""
+    """A model's process ended or no longer responds; another process may still respond."""
 
 
 class AuthenticationError(RunError):

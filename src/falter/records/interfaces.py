@@ -114,7 +114,7 @@ class Capabilities:
     replays: bool = True
     system_in_front: bool = False
     instead: str = (
-        "ask a chat server: openai:NAME; or a function with the parameters messages and tools: "
+        "use a chat server, openai:NAME, or a function with the parameters messages and tools, "
         "function:MODULE:NAME"
     )
 

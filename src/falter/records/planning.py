@@ -47,7 +47,7 @@ class Shard:
         match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text.strip())
         if match is None or not 1 <= int(match[1]) <= int(match[2]):
             raise UsageError(
-                f"The shard must be a number and how many there are, not {text!r}",
+                f"The shard is {text!r}, not a number and the number of shards",
                 hint="write 1/8 for the first of eight, 8/8 for the last",
             )
         return cls(int(match[1]), int(match[2]))

@@ -34,7 +34,9 @@ class Registry(Generic[T]):
         own = getattr(thing, "name", name)
         if isinstance(own, str) and own != name:
             raise PluginError(
-                f"The {self.kind} '{name}' calls itself '{own}'", hint="give it one name"
+                f"The {self.kind} '{name}' is registered under that name, but its own name is "
+                f"'{own}'",
+                hint="give both the same name",
             )
         if name in self._objects and self._objects[name] is not thing:
             raise DuplicateName(

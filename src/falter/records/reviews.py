@@ -54,5 +54,5 @@ def only_one(rewrites: Sequence[Rewrite]) -> Rewrite | None:
     name = rewrites[0].perturbation
     raise UsageError(
         f"Texts for '{name}' were rewritten by {len(names)}: {', '.join(names)}",
-        hint=f"say whose to use: --rewriter {names[0]}, or 'rewriter: {names[0]}' in the file",
+        hint=f"choose one: --rewriter {names[0]}, or 'rewriter: {names[0]}' in the file",
     )

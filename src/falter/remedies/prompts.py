@@ -93,7 +93,7 @@ def remedy_from(text: str) -> Remedy:
     """A remedy by its name, or a text of the user's own with `{prompt}` in it, once."""
     if text.partition(":")[0] == "vote":
         raise InvalidValue(
-            "remedy", text, "something done to one prompt; a vote asks several for one answer",
+            "remedy", text, "a remedy of one prompt, because a vote sends several for one answer",
             hint="'falter mend' compares votes with other remedies",
         )  # fmt: skip
     if "{" not in text:

@@ -55,9 +55,7 @@ def write_export(form: str, result: ExportedResult, folder: Path) -> list[Path]:
     """Write a result in a form to a new or an empty folder; the files that were written."""
     write = export_forms.get(form)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(
-            f"The folder {folder} is not empty", hint="name one that is empty, or a new one"
-        )
+        raise UsageError(f"The folder {folder} is not empty", hint="name an empty or a new folder")
     folder.mkdir(parents=True, exist_ok=True)
     return write(result, folder)
 

@@ -111,7 +111,7 @@ def bundled_rewrites() -> tuple[Rewrite, ...]:
 def _bundled(row: Mapping[str, str]) -> Rewrite:
     perturbation = perturbations.get(row["perturbation"])
     if not isinstance(perturbation, RewritePerturbation):
-        raise PluginError(f"Rewrites are bundled for '{perturbation.name}', which takes none")
+        raise refusal(PluginError, "rewrites.unused_bundle", perturbation=perturbation.name)
     return hand_written(perturbation.wanted(row["source"], 0), row["text"], row["author"])
 
 

@@ -40,18 +40,18 @@ def read_reply(wanted: Wanted, response: Response) -> Reading:
     """The new text, without what models put around it, or the reason why it cannot be used."""
     source, reply = wanted.text, _without_thoughts(response.text or "")
     if response.finish_reason == "content_filter":
-        return Reading("refused", reason="the server's content filter stopped the answer")
+        return Reading("refused", reason="the server's content filter stopped the reply")
     if len(reply) > 2 * (TIMES_LONGER * len(source) + ROOM) + LONGEST_EXTRA:
         return Reading("broken", reason=f"{len(reply):,} characters for {len(source):,}")
     text = _bare(reply, source)
     if _refused(text, source):
         return Reading("refused", reason=_first_line(text))
     if response.finish_reason == "length":
-        return Reading("cut", reason="the answer reached its limit of tokens")
+        return Reading("cut", reason="the reply reached its limit of tokens")
     if not text:
-        return Reading("empty", reason="the answer has no text")
+        return Reading("empty", reason="the reply has no text")
     if text.split() == source.split() and not wanted.perturbation.may_repeat(source):
-        return Reading("identical", reason="the answer is the text itself")
+        return Reading("identical", reason="the reply repeats the text unchanged")
     problem = (
         _misshapen(text, source)
         or wanted.perturbation.problem(source, text, wanted.asked)
@@ -64,7 +64,7 @@ def _misshapen(text: str, source: str) -> str | None:
     if len(text) > TIMES_LONGER * len(source) + ROOM:
         return f"{len(text):,} characters for {len(source):,}"
     if _SEVERAL.match(text) and not _SEVERAL.match(source):
-        return "several answers instead of one"
+        return "several rewrites instead of one"
     return None
 
 
@@ -78,7 +78,9 @@ def _answered(text: str, source: str, answers: Sequence[str]) -> str | None:
     for answer in answers:
         words = _plain_words(answer)
         if len(words.strip()) >= _LEAST_ANSWER and words in new and words not in old:
-            return f"{answer.strip()[:60]!r} is an answer, and was not in the text"
+            return (
+                f"the rewrite contains the answer {answer.strip()[:60]!r}, which the text does not"
+            )
     return None
 
 

@@ -197,7 +197,7 @@ def pick_rewrites(
             raise UsageError(
                 f"No rewrite for '{name}' is stored",
                 hint=f"the store has: {', '.join(sorted(labels))}" if labels
-                else "make some first with: falter rewrites prepare",
+                else "prepare some with: falter rewrites prepare EXPERIMENT.yaml --rewriter MODEL",
             )  # fmt: skip
     chosen = [
         rewrite
@@ -267,7 +267,7 @@ def read_reviews(
     if len(raters) > 1:
         raise UsageError(
             f"{where} has {len(raters)} raters: {', '.join(raters)}",
-            hint="make one file for each rater",
+            hint="write one file for each rater",
         )
     return list(reviews.values())
 
@@ -285,9 +285,9 @@ def _review(cells: Mapping[str, str], sample: Sample, rater: str) -> Review | No
     if said and decision is None:
         raise InvalidValue("decision", said, f"one of: {', '.join(DECISIONS)}")
     if decision == "edit" and not edited:
-        raise InvalidValue("edited", edited, "the better text, as the decision is 'edit'")
+        raise InvalidValue("edited", edited, "a better text, because the decision is 'edit'")
     if decision == "accept" and not sample.shown:
-        raise InvalidValue("decision", said, "edit or reject: there is no text yet")
+        raise InvalidValue("decision", said, "edit or reject, because there is no text yet")
     rating = read_rating("rating", filled["rating"], 1, 5)
     if decision is None and rating is None and not comment:
         return None
@@ -328,9 +328,8 @@ def _require_distinct_raters(sheets: Sequence[tuple[Path, list[Review]]]) -> Non
         for review in reviews:
             other = rated_in.setdefault((review.sample, review.rater), path)
             if other != path:
-                raise DuplicateName(
-                    f"{other} and {path} are both from the rater '{review.rater}'",
-                    hint="name each file after its rater, or fill in the column 'rater'",
+                raise refusal(
+                    DuplicateName, "rewrites.same_rater", other=other, path=path, rater=review.rater
                 )
 
 

@@ -67,13 +67,15 @@ def sheet_rows(
     try:
         lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
     except csv.Error as error:
-        raise UsageError(f"{where} is no sheet: {error}", hint="save it as CSV again") from error
+        raise UsageError(
+            f"{where} is not a CSV sheet: {error}", hint="save it as CSV again"
+        ) from error
     names = [name.strip().lower() for name in lines[0]] if lines else []
     for name in columns:
         if name not in names:
             raise UsageError(
                 f"{where} has no column '{name}'",
-                hint=f"use the sheet that was written, and keep its columns: {', '.join(columns)}",
+                hint=f"use the exported sheet, and keep its columns: {', '.join(columns)}",
             )
     for number, line in enumerate(lines[1:], start=2):
         if any(cell.strip() for cell in line):

@@ -32,6 +32,7 @@ else:  # a script, which is started without the folder it is in
 
     del sys.path[0]
 
+# Imported before any fork and before the files are locked, so that no job pays for them.
 _PRELOADED = """
     bisect collections copy datetime functools hashlib heapq itertools math operator random re
     statistics string textwrap typing
@@ -46,6 +47,7 @@ _READ, _RUNNING, _SPOKEN, _LOST = b"TRVL"
 
 def be_candidate(job: dict[str, Any], calls: int, answers: int) -> None:
     """Define the program, then answer calls until the judge hangs up."""
+    # A program that draws random numbers gets the same verdict in every report.
     random.seed(0)
     try:
         entry = eval(job["entry_point"], module_of(job["code"]).__dict__)
@@ -133,7 +135,7 @@ def run_job(header: dict[str, Any], source: int, sink: int) -> bool:
 
 
 def _followed(states: int, deadline: float) -> tuple[bytes, bool]:
-    """Return a judge's words until it ends or is out of time; one that speaks is let finish."""
+    """Return the bytes that a judge reports until it ends or times out; True if it was in time."""
     said = b""
     while True:
         if not select.select([states], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -142,6 +144,7 @@ def _followed(states: int, deadline: float) -> tuple[bytes, bool]:
         if not heard:
             return said, True
         said += heard
+        # The verdict is decided and only has to be written: the program's time is no limit to that.
         if _SPOKEN in said:
             deadline = time.monotonic() + _FAREWELL
 
@@ -153,7 +156,7 @@ def _verdict(said: bytes, in_time: bool, how: str, killed: bool) -> dict[str, An
     if not in_time:
         return {"status": "timeout", "reason": "out of time"}
     if _READ not in said:
-        return {"status": "error", "reason": "the candidate's process could not be locked in"}
+        return {"status": "error", "reason": "the candidate's process could not be isolated"}
     if _RUNNING in said and not killed:
         reason = "the tests did not survive what the program returned"
         return {"status": "failed", "reason": reason}
@@ -173,6 +176,7 @@ def _guarded(work: Callable[[], None]) -> NoReturn:
     try:
         work()
         code = 0
+    # A normal exit would run the parent's `atexit` handlers and flush its buffers twice.
     finally:
         os._exit(code)
 
@@ -191,7 +195,7 @@ def _how(candidate: int) -> str:
 
 
 def _end(child: int, *, patience: float = 0.0) -> bool:
-    """Kill whatever is left of a process and reap it; whether a stranger had killed it before."""
+    """Kill whatever is left of a process and reap it; True if SIGKILL had ended it before."""
     gone, status = _reaped(child, patience)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         # Its group too, if it has ended: what it started may go on.

@@ -27,6 +27,8 @@ __all__ = [
     "unpack",
 ]
 
+# Bounds on what foreign code may make the judge hold: bytes of a message, elements of an iterator
+# that may be endless (`itertools.count()`), characters of an error.
 LARGEST = 8 * 1024 * 1024
 _LONGEST_ITERATOR = 100_000
 _LONGEST_WORD = 200
@@ -57,8 +59,10 @@ def pack(value: Any, strict: bool) -> Any:
     """A value as tagged JSON. What is not plain data raises if strict, and is named otherwise."""
     if value is None or isinstance(value, bool):
         return value
+    # A subclass may redefine what it prints or equals; the plain value is what crosses.
     if isinstance(value, str):
         return str.__str__(value)
+    # Python refuses to write more than 4,300 decimal digits; hexadecimal has no limit.
     if isinstance(value, int):
         return int(value) if abs(value) < 1 << 53 else ["int", hex(value)]
     if isinstance(value, float):
@@ -89,7 +93,7 @@ _PILES: tuple[tuple[Any, str], ...] = (
     (tuple, "tuple"),
     (set, "set"),
     (frozenset, "frozenset"),
-    (type({}.keys()), "set"),
+    (type({}.keys()), "set"),  # equal to a set of the same elements, as tests may compare it
 )
 _PRINTED: tuple[tuple[Any, str], ...] = (
     (complex, "complex"),
@@ -138,7 +142,9 @@ _UNPACK: dict[str, Callable[[Any], Any]] = {
 
 
 def framed(message: Any) -> bytes:
-    """Return a message with its length in front; a character takes no more room than it has to."""
+    """Return a message with its length in front."""
+    # UTF-8 and not \u escapes, which take twelve bytes for an emoji instead of four. Half of a
+    # surrogate pair is a value that a program may return.
     data = json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")
     return struct.pack(">I", len(data)) + data
 

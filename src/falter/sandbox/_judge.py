@@ -1,7 +1,8 @@
-"""The judge of a job: it alone has the tests, calls the candidate over a pipe, says the verdict.
+"""The judge of a job: it alone has the tests, calls the candidate over a pipe, gives the verdict.
 
-Standard library only. What the candidate sends is data of a few built-in kinds, compared here
-with the operators of built-in kinds; whatever else it sends is a wrong program, never a fault.
+Standard library only. The candidate sends data of a few built-in types, and the judge compares them
+with the operators of those types. A candidate that sends anything else is a wrong program, never a
+fault of the sandbox.
 """
 
 from __future__ import annotations
@@ -124,6 +125,7 @@ def _refill(mine: Any, theirs: Any) -> None:
     """An argument that the candidate changed in place changes here too."""
     if type(mine) is not type(theirs) or mine == theirs:
         return
+    # In place: the test may hold its argument under several names, and compares one of them.
     if isinstance(mine, (list, bytearray)):
         mine[:] = theirs
     elif isinstance(mine, (dict, set)):
@@ -184,10 +186,11 @@ def judge(
 
 
 def _check_of(job: dict[str, Any], proxy: Proxy) -> Any:
-    """The function `check` of the tests, which may use what the prompt itself defines."""
+    """Return the function `check` of the tests, which may use definitions of the prompt."""
     helpers = job["helpers"]
     namespace: dict[str, Any] = module_of(helpers).__dict__ if helpers else {"__name__": "tests"}
-    name = job["entry_point"].rpartition(".")[2]  # for tests that call it by its name
+    # Some tests call the function by its name instead of the argument that `check` gets.
+    name = job["entry_point"].rpartition(".")[2]
     if name.isidentifier():
         namespace[name] = proxy
     exec(compile(job["tests"], "tests.py", "exec", dont_inherit=True), namespace)

@@ -45,9 +45,11 @@ def _prctl(option: int, *arguments: int) -> None:
         raise OSError(code, os.strerror(code))
 
 
+# Options of prctl(2), from <linux/prctl.h>.
 _PDEATHSIG, _DUMPABLE, _SECCOMP, _CAPBSET_DROP, _SUBREAPER, _NO_NEW_PRIVS = 1, 4, 22, 24, 36, 38
 
-# Landlock: files
+# Landlock: files. System calls 444 to 446 create a ruleset, add a rule and restrict the process, on
+# every architecture; the numbers and bits are those of <linux/landlock.h>.
 
 _READ_FILE, _READ_DIR = 1 << 2, 1 << 3
 _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
@@ -66,8 +68,10 @@ def _landlock_version() -> int:
 
 
 def _restrict_files() -> None:
-    """Files: read Python and the libraries, nothing else; no signal leaves, where that exists."""
+    """Permit only reading Python and its libraries; forbid signals to others where Landlock can."""
     version = _landlock_version()
+    # A kernel refuses rights that it does not know. Version 1 has thirteen of them; 2 added moving
+    # files between folders (refer), 3 truncation, 5 ioctl on devices.
     bits = 13 if version < 2 else 14 if version < 3 else 15 if version < 5 else 16
     attributes = [(1 << bits) - 1]
     if version >= 4:
@@ -134,7 +138,9 @@ _ARCHITECTURES = {
     "aarch64": (0xC00000B7, _AARCH64, 91),
 }  # audit number, system calls, capset
 _CLONE_THREAD = 0x10000
+# Return values of a filter (<linux/seccomp.h>): KILL ends the process, and not the thread alone.
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+# Classic BPF: load a word, jump if equal, if a bit is set, if at least; return.
 _LOAD, _EQUAL, _SET, _ABOVE, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
 
 
@@ -146,6 +152,8 @@ def _filter() -> bytes:
     """The seccomp program of this machine."""
     audit, calls, _ = _ARCHITECTURES[platform.machine()]
     allow, deny = _op(_RETURN, _ALLOW), _op(_RETURN, _ERRNO | errno.EPERM)
+    # Offsets in `struct seccomp_data`: 0 number, 4 architecture, 16 first argument, 32 and 36 the
+    # halves of the third. Another architecture has other numbers, and so has x32 (bit 30).
     program = [
         _op(_LOAD, 4), _op(_EQUAL, audit, 1, 0), _op(_RETURN, _KILL),
         _op(_LOAD, 0), _op(_ABOVE, 0x40000000, 0, 1), deny,
@@ -167,7 +175,7 @@ def _filter() -> bytes:
 
 
 def _restrict_calls() -> None:
-    """No network, no new process, no signal to others, no way to undo any of it."""
+    """Forbid network, new processes, signals to others, and undoing any of this."""
     code = _filter()
     held = ctypes.create_string_buffer(code, len(code))
     head = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(held)))
@@ -178,8 +186,9 @@ def _restrict_calls() -> None:
 
 
 def _drop_capabilities() -> None:
-    """Root without its powers."""
+    """Give up all capabilities, so that root has no more rights than another user."""
     _, _, capset = _ARCHITECTURES[platform.machine()]
+    # Version 3 of the interface, this process; then three sets of 64 bits, all empty.
     head = struct.pack("=Ii", 0x20080522, 0)
     _call(capset, head, struct.pack("=6I", *[0] * 6))
 
@@ -233,6 +242,8 @@ def lock(keep: Sequence[int], seconds: int, megabytes: int, without: Sequence[st
     Only the files in `keep` stay open. Raises `OSError` where a lock does not close.
     """
     _close_others(keep)
+    # Dies with its parent; opens its memory in /proc to nobody; gains no rights by any program,
+    # which Landlock and seccomp require of a process that is not root.
     if _LINUX:
         _prctl(_PDEATHSIG, signal.SIGKILL)
         _prctl(_DUMPABLE, 0)
@@ -243,6 +254,7 @@ def lock(keep: Sequence[int], seconds: int, megabytes: int, without: Sequence[st
             close()
 
 
+# In this order: seccomp comes last, since it denies the calls that the other locks are made with.
 _LOCKS: dict[str, Callable[[], None]] = {
     "files": _restrict_files,
     "privileges": _drop_capabilities,
@@ -254,16 +266,18 @@ _LOCKS: dict[str, Callable[[], None]] = {
 
 
 def enter_namespaces() -> list[str]:
-    """Leave the machine's network, processes and messages behind; says what was left.
+    """Enter new namespaces for network, processes and messages; return the names of those entered.
 
     The process that goes on is another one, a child of the one that called.
     """
     if not _LINUX:
         return []
     _prctl(_SUBREAPER, 1)
+    # Tried in a child first: a failure half-way would leave this process without its identity.
     if not _succeeds(_unshare):
         return []
     _unshare()
+    # A new process namespace holds the children of the process that asked for it, not itself.
     child = os.fork()
     if child:
         _, status = os.waitpid(child, 0)
@@ -281,6 +295,7 @@ def _unshare() -> None:
     if _libc.unshare(_NEW_USER | _NEW_PID | _NEW_NET | _NEW_IPC) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
+    # The kernel refuses a gid_map of an unprivileged process that may still call setgroups.
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"{user} {user} 1")
     _write("/proc/self/gid_map", f"{group} {group} 1")

@@ -1,4 +1,4 @@
-"""The sandbox from outside: starts the processes, checks their locks, asks for verdicts."""
+"""Run generated programs in locked processes: start them, check their locks, collect verdicts."""
 
 from __future__ import annotations
 
@@ -26,10 +26,14 @@ __all__ = ["UNSAFE", "Job", "Sandbox", "SandboxUnavailable", "Verdict"]
 
 UNSAFE = "FALTER_UNSAFE_EXECUTION"
 _SCRIPT = Path(__file__).with_name("_child" + Path(__file__).suffix)  # .pyc without sources
+# Seconds that the server's own work may take beyond a program's time (start of Python, pipes, a
+# loaded machine), and that an idle server has to end by itself.
 _GRACE, _FAREWELL = 20.0, 1.0
+# Processor time decides, which a busy machine takes from nobody. The limit by the clock is only
+# there to end programs that sleep, and is loose: a minute for the usual ten seconds.
 _PATIENCE = 6.0
-"""Seconds by the clock for each of processor time: a program that sleeps has to end, too."""
-_LONGEST_PROGRAM = 1_000_000
+"""Seconds by the clock for each second of processor time."""
+_LONGEST_PROGRAM = 1_000_000  # characters
 _LOCKS = {
     "files": "file access (Landlock, Linux 5.13)",
     "calls": "network and processes (seccomp)",
@@ -95,7 +99,7 @@ class Sandbox:
             verdict, whole = server.run(job, self.timeout, self.megabytes)
         except (OSError, ValueError, EOFError) as error:
             server.close()
-            return Verdict(status="error", reason=f"the sandbox broke: {error}")
+            return Verdict(status="error", reason=f"the sandbox failed: {error}")
         if whole:
             self._put(server)
         else:
@@ -130,6 +134,8 @@ class _Server:
         _require_platform()
         self._process = subprocess.Popen(
             # all of the environment is ours, so that a fixed hash seed may count
+            # -s -S: no site-packages, which foreign code could import. -P: not the script's folder.
+            # -B: no .pyc files, since nothing may be written.
             [sys.executable, "-s", "-P", "-S", "-B", str(_SCRIPT)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -137,6 +143,7 @@ class _Server:
             env=_environment(),
             cwd="/",
             bufsize=0,
+            # A group of its own, so that `close` can kill all of it, and Ctrl-C does not reach it.
             start_new_session=True,
         )
         try:
@@ -146,7 +153,7 @@ class _Server:
             self.close()
             raise SandboxUnavailable(
                 f"The sandbox for generated code does not start: {error}",
-                hint=f"{sys.executable} has to be a working Python",
+                hint=f"reinstall falter with a working Python; {sys.executable} does not start",
             ) from None
         except SandboxUnavailable:
             self.close()
@@ -174,7 +181,7 @@ class _Server:
         return verdict, not found.get("broken")
 
     def close(self) -> None:
-        """End the process and all that it started: by itself when it is idle, else by force."""
+        """End the process and all that it started, by force unless it ends within a second."""
         process = self._process
         assert process.stdin is not None and process.stdout is not None
         process.stdin.close()
@@ -196,8 +203,9 @@ class _Server:
     def _receive(self, deadline: float) -> dict[str, Any]:
         (length,) = struct.unpack(">I", self._exactly(4, deadline))
         found = json.loads(self._exactly(length, deadline))
+        # Foreign code cannot write here by design; if it does all the same, no verdict is believed.
         if not isinstance(found, dict) or not {"status", "locks"} & found.keys():
-            raise ValueError("it garbled its verdict")
+            raise ValueError("the sandbox process returned a malformed verdict")
         return found
 
     def _exactly(self, wanted: int, deadline: float) -> bytes:
@@ -206,10 +214,10 @@ class _Server:
         while len(parts) < wanted:
             left = max(0.0, deadline - time.monotonic())
             if not select.select([self._process.stdout], [], [], left)[0]:
-                raise TimeoutError("it stopped answering")
+                raise TimeoutError("the sandbox process stopped responding")
             piece = self._process.stdout.read(wanted - len(parts))
             if not piece:
-                raise EOFError("it ended")
+                raise EOFError("the sandbox process ended")
             parts += piece
         return parts
 
@@ -223,25 +231,25 @@ def _plain(reason: str) -> str:
 def _require_platform() -> None:
     if not hasattr(os, "fork"):
         raise SandboxUnavailable(
-            "Generated code cannot be run on this system, which cannot fork",
-            hint="score on Linux; responses are stored, and scoring them again calls no model",
+            "Generated code cannot be run on this system, because it has no fork()",
+            hint="rescore on Linux; responses are stored, so rescoring calls no model",
         )
 
 
 def _environment() -> dict[str, str]:
-    """Next to nothing: where Python's own libraries are, and a fixed order of sets."""
+    """Return the environment: the path of Python's libraries and a fixed hash seed alone."""
     kept = {"LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH")}
     return {"PYTHONHASHSEED": "0"} | {k: v for k, v in kept.items() if v}
 
 
 def _missing(locks: Mapping[str, bool]) -> list[str]:
-    """The locks to go without, which the user has to allow."""
+    """Return the locks that do not close here; raise unless the user has allowed that."""
     missing = [name for name in _LOCKS if not locks.get(name)]
     if missing and os.environ.get(UNSAFE) != "1":
         named = "; ".join(_LOCKS[name] for name in missing)
         raise SandboxUnavailable(
-            f"Generated code cannot be locked in on this machine. Missing: {named}",
-            hint="score on Linux 5.13 or newer, outside of containers that forbid it; or set "
-            f"{UNSAFE}=1 to run what a model wrote with your own rights",
+            f"Generated code cannot be isolated on this machine. Missing: {named}",
+            hint="rescore on Linux 5.13 or newer, outside containers that forbid isolation; or "
+            f"set {UNSAFE}=1 to run generated code with all your rights",
         )
     return missing

@@ -24,6 +24,8 @@ __all__ = ["Verdicts", "verdict_key"]
 _TABLE = """
     CREATE TABLE IF NOT EXISTS verdicts (key TEXT PRIMARY KEY, status TEXT NOT NULL, reason TEXT)
 """
+# "timeout" counts seconds by the clock, so that a busy machine would make a right program wrong for
+# ever; "error" is the sandbox's own trouble.
 _KEPT_STATUSES = frozenset(get_args(Status)) - {"error", "timeout"}
 
 
@@ -41,7 +43,7 @@ def _sandbox_code() -> str:
 
 
 class Verdicts:
-    """A small database of verdicts. Trouble with it is never trouble with a score."""
+    """A small database of verdicts; if it fails, a program is merely run again."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
@@ -73,10 +75,12 @@ class Verdicts:
     def _connected(self) -> sqlite3.Connection:
         """The open database; another one after a fork, or in another folder."""
         path = self._path or cache_dir() / "verdicts.db"
+        # SQLite forbids the use of a connection in a forked child: its locks belong to the parent.
         if self._db is None or self._opened != (path, os.getpid()):
             path.parent.mkdir(parents=True, exist_ok=True)
             db = sqlite3.connect(path, isolation_level=None, timeout=5, check_same_thread=False)
             db.execute("PRAGMA journal_mode = WAL")
+            # A verdict that a power cut loses is worked out again; no commit waits for the disk.
             db.execute("PRAGMA synchronous = OFF")
             db.execute(_TABLE)
             self._db, self._opened = db, (path, os.getpid())

@@ -1,4 +1,4 @@
-"""An answer with several parts, read from the form it was asked for with a real parser."""
+"""Read an answer with several parts from the required form, with a parser of that form."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ Parts = dict[str, str]
 FREE = "reply"
 """The one part of a free text."""
 _SEPARATORS = late_regex(r"[\s_-]+")
+# A line of a key and a value, whatever marks it: "Name: Ada", "- **Due date**: Monday" or, of full
+# width, "姓名：Ada". A line without a colon is no part: "Ada, on Monday".
 _LINE = late_regex(r"^[ \t>*#-]*([^:：\n]{1,80}?)[ \t*`]*[:：][ \t*]*(.*)$", re.MULTILINE)
 
 
@@ -66,6 +68,7 @@ def _mapping(value: Any, schema: AnswerSchema) -> Parts:
     if not isinstance(value, dict):
         raise Unreadable
     names = {_folded(key.name): key.name for key in schema.keys}
+    # {"answer": {"name": "Ada", "due": "Monday"}}: a wrapper of the model's own.
     inner = next(iter(value.values()), None)
     if len(value) == 1 and isinstance(inner, dict) and _folded(next(iter(value))) not in names:
         value = inner
@@ -143,12 +146,13 @@ def _sections(sections: Iterable[tuple[str, str]], schema: AnswerSchema) -> Part
 
 def _lines(pieces: Iterable[str]) -> str:
     """Pieces of text as lines without list marks."""
+    # "- milk", "• milk", "2) milk" lose their mark; "1.5 litres" and "-3" keep all they have.
     lines = (re.sub(r"^[ \t]*(?:[-*+•・]|\d{1,2}[.)])[ \t]+", "", piece) for piece in pieces)
     return "\n".join(line.strip() for line in lines if line.strip())
 
 
 def _once(found: Iterable[tuple[str, str]]) -> Parts:
-    """The parts by name; one that is there twice makes the reply ambiguous."""
+    """Return the parts by name; raise for a part that is there twice, which is ambiguous."""
     parts: Parts = {}
     for name, text in found:
         if name in parts:

@@ -31,7 +31,7 @@ class _Scorers(Registry[Scorer]):
         taking: Callable[[str], Scorer] | None
         taking = getattr(super().get(base), "with_argument", None)
         if taking is None:
-            raise UsageError(f"The scorer '{base}' takes nothing after a colon")
+            raise UsageError(f"The scorer '{base}' takes no argument after a colon")
         made: Scorer = taking(argument)
         return made
 
@@ -66,7 +66,7 @@ _REFUSALS = frozenset(
 )  # fmt: skip
 CUT_REASON = "the limit of tokens was reached before a whole answer"
 EMPTY_REASON = "the reply is empty"
-CALL_REASON = "a call, not an answer"
+CALL_REASON = "the reply is a tool call, not an answer"
 _LONGEST_EXTRACT = 1000  # characters
 
 

@@ -20,8 +20,8 @@ from falter.scorers.reading.calls import read_calls
 from falter.scorers.reading.numbers import read_number
 
 NO_CALL = "no call"
-NOT_JSON = "arguments that are no JSON object"
-NOT_OFFERED = "a call of a tool that is not offered"
+NOT_JSON = "arguments that are not a JSON object"
+NOT_OFFERED = "a call of an unknown tool"
 NATIVE, FROM_TEXT = "native", "from text"
 ARGUMENT = "the argument {}"
 """Part of the reason of a score where one argument alone makes the difference."""
@@ -193,7 +193,7 @@ class ToolCall(TextScorer):
         if not all(call.offered for call in made):
             return NOT_OFFERED
         if not wanted:
-            return "a call that is not wanted"
+            return "a call that the target does not allow"
         left = list(made)
         # What asks for most is matched first, so that a free argument takes no other's call.
         for call in sorted(wanted, key=lambda c: len(c.get("free", ())) + len(c.get("or", ()))):
@@ -254,7 +254,7 @@ def _same_as_clean(scorer: TextScorer, case: Case) -> Score:
         scorer, before, clean_prompt(case.variant.item), case.variant.item
     )
     if known is None:
-        return scorer.unparsed("the answer to the clean prompt could not be read")
+        return scorer.unparsed("the response to the clean prompt has no answer")
     score = scorer.scored(answer == known, answer, "stated")
     if not scorer.reads_calls:
         return score

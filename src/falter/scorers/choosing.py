@@ -44,9 +44,7 @@ def named_scorers(
         raise InvalidValue("scorer", [], "a scorer's name, or several")
     for name in names:
         if names.count(name) > 1:
-            raise DuplicateName(
-                f"The scorer '{name}' is there twice", hint="a scorer counts once; drop one"
-            )
+            raise DuplicateName(f"The scorer '{name}' is named twice", hint="name each scorer once")
     return names
 
 

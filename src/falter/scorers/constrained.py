@@ -15,7 +15,7 @@ from falter.scorers.answers import Label, Numeric, equals_label
 from falter.scorers.base import TextScorer, declared
 from falter.scorers.replies import Unreadable, json_value
 
-NOT_HELD = "the reply is not what the server was asked to hold it to"
+NOT_HELD = "the reply does not follow the constraint that the server was given"
 
 
 def constrained_answer(text: str) -> Any:

@@ -14,9 +14,10 @@ from falter.scorers.base import TextScorer, declared
 from falter.scorers.reading.fields import read_fields
 from falter.scorers.short_answers import same_answer
 
-_DEEPEST = 20
+_DEEPEST = 20  # objects inside objects; deeper ones are compared as a whole
 _MAX_FIELDS = 1000
 """Fields of an object that are compared; a reply may hold any number."""
+# Models write booleans as words; "on" and "1" stay out, which may be values of their own.
 _TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
 
 
@@ -115,6 +116,7 @@ def _agreement(found: Any, expected: Any) -> float:
     total, matched = len(entries) + len(expected), 0
     for entry in expected[:_MAX_FIELDS]:
         place = next((n for n, each in enumerate(entries) if _equal_fields(each, entry)), None)
+        # An entry counts once: ["a", "a"] is only half of ["a", "b"].
         if place is not None:
             matched += 1
             del entries[place]

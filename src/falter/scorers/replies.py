@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 KEY = "answer"
-LONGEST = 20_000
-_DEEPEST = 50
-_NOTHING = frozenset({"", "~", "null", "Null", "NULL"})
+LONGEST = 20_000  # characters
+_DEEPEST = 50  # brackets of YAML
+_NOTHING = frozenset({"", "~", "null", "Null", "NULL"})  # what YAML 1.1 reads as null
 
 
 class Unreadable(Exception):
@@ -50,6 +50,7 @@ def in_form(text: str, form: str, *, reasoned: bool = False) -> str | None:
 
 
 def candidates(text: str, reasoned: bool) -> Iterator[str]:
+    # Of several blocks nobody can tell which is the answer; then only the whole reply may be one.
     fenced = [block for block in fenced_blocks(text) if block.closed]
     if len(fenced) == 1:
         yield text[slice(*fenced[0].inside)].removesuffix("\n")
@@ -78,7 +79,7 @@ def yaml_value(text: str) -> Any:
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
-                raise yaml.YAMLError("aliases are not read")
+                raise yaml.YAMLError("YAML aliases are not supported")
             return super().compose_node(parent, index)
 
         def construct_scalar(self, node: Any) -> Any:
@@ -104,6 +105,7 @@ def flat_value(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, str):
         return value
+    # 7.0 and 7 are one answer, and 1e3 is written out, as a target would be.
     if isinstance(value, (int, float)):
         return format(Decimal(str(value)).normalize(), "f")
     if isinstance(value, list) and not any(isinstance(v, (list, dict)) for v in value):
@@ -118,6 +120,7 @@ def xml_root(text: str) -> Element:
     """The one element of a text. A declaration that could define entities is refused unread."""
     from xml.etree import ElementTree
 
+    # "<!DOCTYPE … <!ENTITY …": nine nested entities can expand to a billion ("billion laughs").
     if "<!" in text:
         raise Unreadable
     try:
@@ -178,6 +181,7 @@ class _Page(HTMLParser):
 
 
 _DOCTYPE = late_regex(r"\s*<!doctype html>", re.IGNORECASE)
+# '<p id="answer">', "</h2>"; not "<3", "a < b" or a tag that is never closed.
 _TAG = late_regex(r"</?[A-Za-z][A-Za-z0-9-]{0,30}(?:\s[^<>]{0,200})?>")
 
 
@@ -225,6 +229,8 @@ _READERS: dict[str, Callable[[str], str]] = {
 
 # After reasoning
 
+# "Answer: B", "**So the final answer is:** B", "> The answer is B"; not "My answers: B", nor "…, so
+# the answer is B" in the middle of a line, which reasoning says of steps on its way.
 _MARKER = late_regex(
     r"^[ \t>*_#`-]*(?:(?:so|thus|therefore|hence)\b,?[ \t]*)?(?:(?:the|my)[ \t]+)?"
     r"(?:(?:final|correct|right|best)[ \t]+)?answer[ \t*_]*(?:is\b[ \t]*:?|:)[ \t*_]*",

@@ -80,7 +80,7 @@ def _spaced(char: str) -> str:
 
 def _check(kinds: Sequence[str]) -> None:
     if isinstance(kinds, str):
-        raise InvalidValue("kinds", kinds, "several kinds", hint=f"write ('{kinds}',)")
+        raise InvalidValue("kinds", kinds, "a tuple of kinds", hint=f"write ('{kinds}',)")
     for n, kind in enumerate(kinds):
         if kind not in KINDS:
             raise UnknownName("kind of ROUGE", kind, KINDS)

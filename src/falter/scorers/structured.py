@@ -71,7 +71,7 @@ def _unwrapped(value: object) -> object:
     if not isinstance(value, list):
         return value
     if not all(isinstance(row, Mapping) and {"name", "value"} <= set(row) for row in value):
-        raise ValueError("a list that is not one of entities")
+        raise ValueError("the list is not a list of entities")
     return {str(row["name"]): row["value"] for row in value}
 
 

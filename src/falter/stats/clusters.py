@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from falter.records.errors import InvalidValue
 
 Floats = NDArray[np.float64]
-# With fewer clusters nothing says how far clusters differ: no interval and no test.
+# With fewer clusters nothing says how far clusters differ: no interval and no test. Five signs have
+# 32 arrangements, so that no two-sided test of them can reach 5 % (2/32).
 FEWEST_CLUSTERS = 6
 
 

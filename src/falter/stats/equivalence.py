@@ -53,7 +53,7 @@ def noninferiority_p(fell: int, rose: int, pairs: int, margin: float) -> float:
 
         p = max over p01 of P(z(B, C) >= z(b, c)),   (B, C) trinomial with p10 = p01 + margin
 
-    The maximum is over a grid of 31 values of p01. At the margin it is below any α in at most the
+    The maximum is over a grid of 41 values of p01. At the margin it is below any α in at most the
     share α of studies, however few pairs changed. Source: Hsueh, Liu and Chen (2001).
     """
     _check(pairs, margin)
@@ -96,6 +96,7 @@ def _upper_limit(fell: int, rose: int, pairs: int, error: float) -> float:
             return 1.0
         low, at_low, high = high, at_high, min(1.3 * high, 1.0 - 1e-9)
         at_high = excess(high)
+    # 2e-5 is a fiftieth of the last digit that is printed, a tenth of a point.
     while high - low > 2e-5:
         # False position, kept off the ends so that both of them move.
         share = min(max(at_low / (at_low - at_high), 0.05), 0.95)

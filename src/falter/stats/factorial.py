@@ -207,7 +207,8 @@ def _check_aliases(
                 raise InvalidValue(
                     "factors",
                     effect,
-                    f"an effect that can be told apart from {', '.join(aliases or effects[:1])}",
+                    "an effect that can be estimated separately from "
+                    f"{', '.join(aliases or effects[:1])}",
                     hint="leave one of the aliased factors out, or add scores that separate them",
                 )
             basis = np.hstack([basis, rest / np.linalg.norm(rest)])

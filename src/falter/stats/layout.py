@@ -17,6 +17,7 @@ from falter.stats.goals import BrittlenessPrecision, DropPrecision, Goal, MicroP
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+# The variance of an estimated variance is a fourth moment, which four cells show and three do not.
 LEAST = 4
 """Random cells of an item, with which all of its variance from asking only some is known."""
 
@@ -71,6 +72,7 @@ def budget_layout(
         )
     first, other = float(spend[0]), float(spend[1:].mean())
     least = min(width, 1 + LEAST)
+    # 1e-9: a budget that is exact for k conditions must not lose one of them to rounding.
     per_item = 1 + math.floor((budget / count - first) / other + 1e-9)
     if per_item < least:
         asked, per_item, more = math.floor(budget / (first + (least - 1) * other)), least, 0
@@ -197,7 +199,7 @@ def balanced_mask(
 
 
 def _balanced(mask: Mask, draws: Floats) -> Mask:
-    """The same number of cells per item, and no condition more than one item ahead of another."""
+    """Exchange cells until the conditions' counts differ by one at most; items keep theirs."""
     mask = mask.copy()
     counts = mask.sum(axis=0)
     least, remainder = divmod(int(counts.sum()), len(counts)) if len(counts) else (0, 0)

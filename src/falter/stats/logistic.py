@@ -372,6 +372,8 @@ def climb(
     """
     point, current = start, surface_at(start)
     for _ in range(100):
+        # Far from the maximum the information may have negative eigenvalues: there a plain step
+        # would lead to a saddle. Turned around, every direction leads upwards.
         value, gradient, information = current
         curvature, axes = np.linalg.eigh(information)
         curvature = np.maximum(np.abs(curvature), 1e-9 * np.abs(curvature).max())

@@ -28,10 +28,11 @@ from falter.stats.intervals import (
 )
 
 Floats = NDArray[np.float64]
-# Fewer items than this that differ from the others do not show how alike those of a cluster are;
-# the fewer they are, the more of this correlation within clusters is assumed at least.
+# Fewer than 20 items that changed (or did not) do not show how alike the items of a cluster are.
+# The fewer they are, the more of an intraclass correlation of 0.05 is assumed at least: with none
+# all of it, from 20 on nothing. Plans assume 0.05, too, where no correlation is known.
 RARE, ASSUMED = 20, 0.05
-# The least error rate that is told from 0.
+# The least error rate that is told from 0: 1 − level has no more digits than that.
 LEAST = 1e-15
 NO_VARIATION = "no variation between items, an interval cannot be had"
 
@@ -89,7 +90,7 @@ class _Counts:
     several: bool
 
     def interval(self, value: float, level: float, share: float = 1.0) -> Interval:
-        """Scaled; every pair counts `share`."""
+        """Return the interval, scaled by the size of a pair; every pair counts `share`."""
         # Counts over several conditions are less coarse, so that Tango's interval is enough for
         # them.
         proportions = tango if self.several else paired_proportions_interval
@@ -102,7 +103,7 @@ class _Counts:
         return Interval(low=min(value, low), high=max(value, high), level=level, method=base.method)
 
     def events(self) -> float:
-        """The pairs that changed, or those that did not where these are fewer."""
+        """Return the number of pairs that changed, or that did not, whichever is smaller."""
         return min(self.fell + self.rose, self.pairs - self.fell - self.rose)
 
     def least_effect(self, size: float) -> float:
@@ -223,7 +224,7 @@ def item_mean(
 
 
 def _of_one_condition(values: Floats, level: float) -> ItemMean:
-    """The same for independent items of one condition: what is reckoned most often.
+    """Return `item_mean` of independent items and one condition, the most frequent case, faster.
 
     Differences of 0/1 scores are counted.
     """
@@ -278,7 +279,7 @@ class Inference:
         return min(1.0, ratio * ratio / max(1.0, self.least))
 
     def interval(self, level: float) -> Interval:
-        """The interval, which holds that of both means apart where these are known."""
+        """Return the interval, widened to contain the MOVER interval of both means if known."""
         interval = self._of_differences(level)
         apart = None if self.apart is None else self.apart.interval(level)
         if apart is None or apart.low is None:
@@ -401,14 +402,14 @@ def _inverted(pairs: _Counts, share: Callable[[float], float]) -> float:
 
 
 def least_error(excludes: Callable[[float], bool]) -> float:
-    """The least error rate at whose level something is excluded; 1 where it is at none."""
+    """Return the smallest α for which `excludes(1 − α)` is true, by bisection; 1 if none is."""
     return bisect_error(lambda p: excludes(1.0 - p), LEAST, -1e-12, beyond=1.0, steps=50)
 
 
 def bisect_error(
     shows: Callable[[float], bool], least: float, log_most: float, *, beyond: float, steps: int
 ) -> float:
-    """The least error rate from `least` on that shows something, by bisection of its logarithm.
+    """Return the smallest error rate from `least` on for which `shows` is true, by bisection.
 
     `beyond` where even the largest, with the logarithm `log_most`, does not.
     """
@@ -426,7 +427,7 @@ def bisect_error(
 
 @lru_cache(maxsize=4096)  # of few items, many recipes have the same counts
 def _inverted_alone(pairs: _Counts) -> float:
-    """The same where items are independent."""
+    """Return `_inverted` of independent items, whose pairs all count in full."""
     return _inverted(pairs, lambda level: 1.0)
 
 

@@ -1,4 +1,4 @@
-"""Does a treatment soften a perturbation? Brittlebench's mixed model, and a plain contrast."""
+"""Effects of a treatment on a drop: brittlebench's mixed model, and a paired contrast."""
 
 from __future__ import annotations
 
@@ -174,6 +174,7 @@ def _fit(
 
     # MixedLM groups rows in one way, so crossed effects are variance components of one large group.
     one_hot = [[np.eye(int(codes.max()) + 1)[codes]] for codes in groups.values()]
+    # statsmodels wants a name for every column, and shows none of them.
     names = [[[str(level) for level in range(part[0].shape[1])]] for part in one_hot]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -218,5 +219,7 @@ def _check_rank(columns: Mapping[str, Floats]) -> None:
         earlier.append(column)
         if np.linalg.matrix_rank(np.column_stack(earlier)) < len(earlier):
             raise InvalidValue(
-                "fixed", name, f"a column that can be told apart from {', '.join(columns)}"
+                "fixed",
+                name,
+                f"a column that can be estimated separately from {', '.join(columns)}",
             )

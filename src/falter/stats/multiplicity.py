@@ -26,7 +26,7 @@ WEBB = np.sqrt([1.5, 1.0, 0.5])
 # Of a panel's error rate, this share is for its recipes and the rest for their average.
 RECIPE_SHARE = 0.8
 MAX_LOOKS = 6
-# A boundary that no z reaches.
+# A boundary that no z reaches: beyond 38 the tail of a normal is 0 in double precision.
 UNREACHED = 40.0
 
 
@@ -310,7 +310,7 @@ class _Path:
     time: float = 0.0
 
     def at(self, time: float) -> _Path:
-        """The same paths at a later time."""
+        """Return these paths, to be followed until a later time."""
         return _Path(places=self.places, mass=self.mass, last=self.time, time=time)
 
     @property

@@ -205,7 +205,7 @@ def sign_flip_test(
 
 
 def _signs(units: int, replications: int, seed: int) -> Iterator[Floats]:
-    """Rows of signs, in chunks: every arrangement of up to 16 units, else that many draws."""
+    """Yield rows of signs in chunks: all arrangements of up to 16 units, or else random ones."""
     if units <= EXACT_UNITS:
         # The binary digits of 0, 1, 2, ... are all the arrangements.
         digits = np.arange(units)

@@ -1,4 +1,4 @@
-"""Means of scores between 0 and 1 over several conditions, and their difference from a baseline."""
+"""Means of scores between 0 and 1 over several conditions, and differences of such means."""
 
 from __future__ import annotations
 

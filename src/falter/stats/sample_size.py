@@ -176,7 +176,7 @@ def cheapest_design(
 
 
 def _least_items(sampled: float, allowed: float) -> int | None:
-    """The least n with sampled/n <= allowed, two at least; None where no number is enough."""
+    """Return the least n with sampled/n <= allowed, two at least; None if no number is enough."""
     if allowed <= 0.0:
         return None
     # Rounding must not make a whole number of items one more.

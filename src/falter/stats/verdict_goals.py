@@ -36,7 +36,7 @@ class VerdictGoal(Drops):
         raise NotImplementedError
 
     def start(self, level: float) -> float:
-        """Return a number of items near the one that is needed."""
+        """Return a first guess at the number of items, from a normal approximation."""
         raise NotImplementedError
 
     def least_items(self, level: float) -> int:

@@ -1,4 +1,4 @@
-"""Batches at providers: written down before they are handed in, so that no kill loses one."""
+"""Log of the batches at providers: each is written before it is submitted, so no kill loses it."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Batches:
     def mark(
         self, batch: StoredBatch, state: BatchState, *, name: str | None, said: str = ""
     ) -> StoredBatch:
-        """Its new state, and what the provider said; one that is no longer open is given back."""
+        """Log a batch's new state and the provider's words; release its lease if it is closed."""
         now, said = time.time(), said[:LONGEST_WORD]
         with self._store.transaction():
             self._db.execute(

@@ -1,4 +1,4 @@
-"""Additions of other processes to a store: replies, failures, and the cells that wait for them."""
+"""Find what other processes have added to a store, for a page that follows a run in progress."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def cells_with(
             AND v.id = c.variant
         LEFT JOIN responses r ON r.key = c.key WHERE c.run = ? AND c.panel = ?
     """
-    # As the text stands in the stored JSON: escaped, without its quotes.
+    # As the text appears in the stored JSON: escaped, without its quotes. Parsing is the slow part,
+    # and what does not hold the text in this form cannot hold it in a field.
     raw = orjson.dumps(text)[1:-1].decode().lower()
 
     with store.reading():
@@ -69,7 +70,7 @@ def stored_items(store: Store, run: Run) -> dict[str, Item]:
 
 
 def changes(store: Store) -> int:
-    """A number that changes when another connection has committed something."""
+    """Return a number that changes whenever another connection commits to the file."""
     with store.reading():
         return int(store.db.execute("PRAGMA data_version").fetchone()[0])
 

@@ -159,7 +159,7 @@ class Soundness:
         response = from_json(Response, orjson.loads(body))
         if blob(response.key) != key:
             raise Unsound(
-                f"responses: {key.hex()[:10]} holds the answer to {response.key[7:17]}: it was "
+                f"responses: {key.hex()[:10]} is the response to {response.key[7:17]}: it was "
                 "swapped or copied"
             )
         if response.failure is not None or response.received_at != received_at:
@@ -171,7 +171,7 @@ class Soundness:
     def _check_failures(self, row: Row) -> None:
         _, key, at, reason = row
         if len(key) != 32 or not isinstance(at, float) or not isinstance(reason, str):
-            raise Unsound("failures: one cannot be read")
+            raise Unsound("failures: a record cannot be read")
 
     def _check_rewrites(self, row: Row) -> None:
         _, key, author, _, body, mark = row
@@ -197,9 +197,11 @@ class Soundness:
         _, sample, rater, _, body = row
         review = from_json(Review, orjson.loads(body))
         if (blob(review.sample), review.rater) != (sample, rater):
-            raise Unsound(f"reviews: one of {str(rater)[:40]!r} does not match its content")
+            raise Unsound(f"reviews: a review of {str(rater)[:40]!r} does not match its content")
         if sample not in self._samples:
-            raise Unsound(f"reviews: one of {str(rater)[:40]!r} names a sample that is missing")
+            raise Unsound(
+                f"reviews: a review of {str(rater)[:40]!r} names a sample that is missing"
+            )
 
     # A place of a plan
 
@@ -225,18 +227,18 @@ class Soundness:
         way = self._way(number, panel, infer=mark is None)
         if way is None and mark is None:
             raise Unsound(
-                f"{place} of run {run.id[7:17]} does not say how it was asked, so that nothing "
-                "binds it to its prompt: start the run once more, which says it"
+                f"{place} of run {run.id[7:17]} does not record its request, so it cannot be "
+                "matched to its prompt: run the same command again to record it"
             )
         cell = (item, recipe, draw, *planned, repeat)
         if way is not None and self._key(run.panels[panel].model, way, cell) != key:
             raise Unsound(f"{place} of run {run.id[7:17]} was changed, swapped or copied")
         answered_by = self._answered_by.get(key)
         if answered_by is not None and self.models[answered_by] != run.panels[panel].model.id:
-            raise Unsound(f"{place} has the answer of another model ({name_of(key)[7:17]})")
+            raise Unsound(f"{place} has the response of another model ({name_of(key)[7:17]})")
         where = checksum(repr((number, panel, item, recipe, draw, variant, repeat)).encode())
         if where in self._places:
-            raise Unsound(f"{place} of run {run.id[7:17]} is there twice")
+            raise Unsound(f"{place} of run {run.id[7:17]} appears twice")
         self._places.add(where)
 
     def _key(self, model: Model, way: Way, cell: Row) -> bytes:
@@ -282,9 +284,9 @@ class Soundness:
         words = [state, asked, said, *([] if name is None else [name])]
         times = isinstance(created_at, float) and isinstance(changed_at, float)
         if len(key) != 32 or not times or not all(isinstance(word, str) for word in words):
-            raise Unsound("batches: one cannot be read")
+            raise Unsound("batches: a record cannot be read")
         if state not in get_args(BatchState):
-            raise Unsound(f"batches: {key.hex()[:10]} has no state that falter knows")
+            raise Unsound(f"batches: {key.hex()[:10]} has an unknown state")
         if model not in self.models:
             raise Unsound(f"batches: {key.hex()[:10]} names a model that is missing")
         self._batches.add(number)

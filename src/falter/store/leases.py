@@ -1,8 +1,8 @@
 """Leases on requests: two processes that share a store do not send the same one.
 
-A lease is a lock on one byte of an empty file beside the store, at a place that the request's key
-says. The system takes it back when the process ends, however that ends, so that nothing has to
-expire and a killed run can be resumed at once.
+A lease is a lock on one byte of an empty file next to the store; the request's key determines the
+offset. The operating system releases the lock when the process ends for whatever reason. So no
+lease has to expire, and a killed run can be resumed at once.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ except ImportError:  # Windows: every process is alone
     fcntl = None  # type: ignore[assignment]
 
 
+# POSIX lets a system choose either of the two for a range that somebody else has locked.
 _LOCKED = (errno.EAGAIN, errno.EACCES)
 
 
@@ -34,7 +35,7 @@ class Claims:
         self._file: int | None = None
 
     def claim(self, keys: Iterable[str]) -> set[str]:
-        """The keys that are now leased to this store; what another one holds is left out."""
+        """Lease the keys; return those that are now leased to this store and to no other."""
         if fcntl is None or not hasattr(fcntl, "F_OFD_SETLK") or not self._opened():
             return set(keys)
         # Locks of an open file, not of a process as POSIX has them: those would not keep two stores
@@ -55,7 +56,7 @@ class Claims:
         return self._is_held(struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
 
     def release(self, keys: Iterable[str]) -> None:
-        """Give leases back: the requests are answered and stored, or will not be sent."""
+        """Release leases of requests that are stored, or that will not be sent."""
         if self._file is not None:
             for key in keys:
                 self._lock(key, fcntl.F_UNLCK)
@@ -96,6 +97,8 @@ class Claims:
 
 
 def _lock_of(key: str, kind: int) -> bytes:
-    place = int(key[7:22], 16)  # sixty bits: an offset that every system takes
+    # Behind "sha256:". Sixty bits are below 2**63, the largest offset; two of a million keys share
+    # one with a probability of 4e-7, and would then merely not be sent at the same time.
+    place = int(key[7:22], 16)
     # `struct flock` of 64-bit Linux: kind, origin, start, length, process (0 here), padding.
     return struct.pack("hhqqi4x", kind, os.SEEK_SET, place, 1, 0)

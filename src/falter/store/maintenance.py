@@ -1,4 +1,4 @@
-"""Verification: every hash is computed again, every reference followed, every plan counted."""
+"""Verify, repair and prune stores. To verify, every hash and reference is checked anew."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from falter.store.opening import FAULTS
 from falter.store.store import Store
 from falter.store.studies import StoredStudy, find_study, studies
 
+# Problems printed for each table: one damaged page of the file spoils hundreds of rows alike.
 MOST_OF_A_TABLE = 20
 
 
@@ -68,7 +69,7 @@ def require_sound(path: Path) -> None:
 
 @contextlib.contextmanager
 def _lenient(db: sqlite3.Connection) -> Iterator[None]:
-    """Texts that are no UTF-8 are read all the same: what they are is for the checks to say."""
+    """Read texts that are not valid UTF-8 with replacement characters, so that checks see them."""
     before = db.text_factory
     db.text_factory = lambda data: data.decode("utf-8", "replace")
     try:
@@ -96,7 +97,10 @@ def _of_the_schema(db: sqlite3.Connection) -> list[str]:
         migrate(fresh, "")
         wanted = {(kind, name): sql for kind, name, sql in fresh.execute(query)}
     return [
-        *(f"{kind} {name[:60]!r} is not falter's" for kind, name in found.keys() - wanted.keys()),
+        *(
+            f"{kind} {name[:60]!r} does not belong to falter"
+            for kind, name in found.keys() - wanted.keys()
+        ),
         *(f"{kind} {name!r} is missing" for kind, name in wanted.keys() - found.keys()),
         *(
             f"{kind} {name!r} was changed"
@@ -107,7 +111,7 @@ def _of_the_schema(db: sqlite3.Connection) -> list[str]:
 
 
 def _of_the_plans(db: sqlite3.Connection, sound: Soundness) -> list[str]:
-    """Cells that a finished plan has lost or gained, and answers that a finished run has lost."""
+    """Return the cells that a whole plan lost or gained, and the answers a finished run lost."""
     problems = []
     try:
         cells: Counter[int] = Counter()
@@ -124,21 +128,23 @@ def _of_the_plans(db: sqlite3.Connection, sound: Soundness) -> list[str]:
             if number not in sound.runs:
                 continue
             name = short(sound.runs[number].id)
+            # 0 is a plan that is not whole, 1 a whole one whose cells old versions did not count.
             if isinstance(planned, int) and planned > 1 and cells[number] != planned:
                 problems.append(
-                    f"cells: run {name} was planned with {planned:,}, {cells[number]:,} are there"
+                    f"cells: run {name} was planned with {planned:,} but has {cells[number]:,}"
                 )
             if planned == 1 and not cells[number]:
-                problems.append(f"cells: run {name} has lost all of its plan")
+                problems.append(f"cells: the plan of run {name} is lost")
             if finished is not None and not planned:
-                problems.append(f"cells: run {name} was finished and says that it has no plan")
+                problems.append(f"cells: run {name} is marked as finished but has no plan")
             (answered,) = db.execute(
                 "SELECT count(*) FROM cells c JOIN responses r ON r.key = c.key WHERE c.run = ?",
                 (number,),
             ).fetchone()
             if finished is not None and answered < cells[number]:
                 problems.append(
-                    f"responses: run {name} was finished and has lost {cells[number] - answered:,}"
+                    f"responses: run {name} is marked as finished but lacks "
+                    f"{cells[number] - answered:,}"
                 )
     except (*FAULTS, TypeError) as error:
         problems.append(f"cells: the plans cannot be counted ({error})")
@@ -170,7 +176,7 @@ def repair(path: Path, to: Path) -> RepairReport:
     longer finished: the same command then asks for exactly what is gone.
     """
     if to.exists():
-        raise StoreError(f"{to} is there already", hint="name a new file with --to")
+        raise StoreError(f"{to} already exists", hint="name a new file with --to")
     with closing(opened_as_it_is(path)) as db:
         sound = Soundness(db)
         problems: list[str] = []
@@ -231,7 +237,7 @@ def _put(new: Store, insert: str, rows: list[tuple[object, ...]]) -> int:
 
 
 def _settle_runs(new: Store) -> None:
-    """Runs whose plan or answers are no longer whole are to be planned or asked again."""
+    """Unmark runs whose plan or answers are no longer whole, so that they are resumed."""
     with new.transaction():
         new.db.execute(
             "UPDATE runs SET planned = 0, finished_at = NULL WHERE planned > 0 AND planned <> "
@@ -298,9 +304,10 @@ class PruneReport:
 
 
 class _Undo(Exception):
-    """Ends a transaction that was only to be counted."""
+    """Roll back a transaction whose only purpose was to count what it would delete."""
 
 
+# `falter store prune 3` would remove whichever run begins so; answers were paid for.
 _DIGITS = 4
 
 
@@ -343,10 +350,7 @@ def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneRepor
 def _chosen(store: Store, name: str) -> StoredStudy:
     """The study or run of this name; a run that is a part of a study goes with it alone."""
     if len(name.removeprefix("sha256:")) < _DIGITS:
-        raise UsageError(
-            f"'{name}' is too short to remove a run by",
-            hint=f"give {_DIGITS} digits of its id at least: 'falter store runs' lists them",
-        )
+        raise refusal(UsageError, "store.short_name", name=name, digits=_DIGITS)
     chosen = find_study(store, name)
     for study in studies(store):
         if not chosen.protocol and any(part.run == chosen.id for part in study.parts):
@@ -359,7 +363,7 @@ def _chosen(store: Store, name: str) -> StoredStudy:
 
 
 def _runs_of(store: Store, chosen: Iterable[StoredStudy]) -> set[str]:
-    """The runs that go; those that another study has stay."""
+    """Return the runs to remove, without those that another study has too."""
     chosen = list(chosen)
     going = {study.id for study in chosen}
     kept = {part.run for study in studies(store) if study.id not in going for part in study.parts}
@@ -367,7 +371,7 @@ def _runs_of(store: Store, chosen: Iterable[StoredStudy]) -> set[str]:
 
 
 def _mark(store: Store, gone: Collection[str]) -> None:
-    """Temporary tables: the runs that go, the requests only they asked, what other runs name."""
+    """Fill temporary tables: runs to remove, requests of these alone, records that others name."""
     db = store.db
     db.execute("CREATE TEMP TABLE gone (number INTEGER PRIMARY KEY)")
     db.executemany("INSERT INTO temp.gone VALUES (?)", [(store.number(run),) for run in gone])
@@ -384,7 +388,7 @@ def _mark(store: Store, gone: Collection[str]) -> None:
 
 
 def _keep_for(store: Store, unfinished: Iterable[Run]) -> int:
-    """Take the answers of these runs' models out of what goes; how many there are."""
+    """Spare the answers of these runs' models; return the number of answers spared."""
     models = {panel.model.id for run in unfinished for panel in run.panels}
     marks = ",".join("?" * len(models))
     return store.db.execute(
@@ -410,7 +414,7 @@ def _delete_studies(store: Store, chosen: Iterable[StoredStudy]) -> int:
 
 
 def _shrunk(store: Store) -> bool:
-    """Give what is free back to the disk; not possible while another process reads."""
+    """Return free pages to the disk; return False if another process reads."""
     try:
         store.db.execute("VACUUM")
         (is_busy, _, _) = store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

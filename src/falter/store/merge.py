@@ -18,7 +18,7 @@ from falter.store.maintenance import opened_as_it_is
 from falter.store.store import Store
 
 Row = tuple[Any, ...]
-COMMIT = 2000
+COMMIT = 2000  # rows in one transaction: a merge that is killed goes on from there when repeated
 _MAX_PRINTED = 5
 
 
@@ -34,7 +34,7 @@ class MergeReport:
 
 
 def merge(sources: Sequence[Path], to: Path, runs: Collection[str] | None = None) -> MergeReport:
-    """Add to a store what it lacks of others; with `runs`, only these and what they need.
+    """Add to a store the rows that it lacks of others; with `runs`, only these and what they need.
 
     Every row is checked against its own hash before it is taken; a source in which one is not
     sound is refused, as is one that planned a run differently. The sources stay as they are.
@@ -58,7 +58,7 @@ def merge(sources: Sequence[Path], to: Path, runs: Collection[str] | None = None
 
 
 class _Union:
-    """One store on its way into another.
+    """The transfer of one store's rows into another store.
 
     Rows name each other by number, and numbers are a file's own: `_numbers` maps those of the
     source to those of the new store, table by table.
@@ -82,6 +82,7 @@ class _Union:
             self._needed = _Needed(self._sound, self._chosen)
         for table in COLUMNS:
             waiting: list[Row] = []
+            # A stream, since a store of a million cells is larger than the memory it may have.
             for row in self._rows(table):
                 waiting.append(row)
                 if len(waiting) >= COMMIT:
@@ -90,7 +91,7 @@ class _Union:
             self._put(table, waiting)
 
     def _rows(self, table: str) -> Iterator[Row]:
-        """The rows of the source that are wanted. Raises for one that is not sound."""
+        """Yield the rows of the source that are wanted; raise for a row that is not sound."""
         for row, problem in self._sound.rows(table):
             if problem is not None:
                 raise refusal(
@@ -100,8 +101,9 @@ class _Union:
                 yield row
         if self._sound.faults:
             raise StoreError(
-                f"{self._source} is not sound: {self._sound.faults[0]}",
-                hint=f"'falter store repair --store {self._source}' keeps the rest",
+                f"The store {self._source} is damaged: {self._sound.faults[0]}",
+                hint=f"'falter store repair --store {self._source}' copies the intact records "
+                "into a new file",
             )
 
     def _put(self, table: str, rows: list[Row]) -> None:
@@ -156,6 +158,7 @@ class _Union:
         self._insert("responses", [(r[0], r[1], models[r[2]], *r[3:]) for r in rows])
 
     def _put_failures(self, rows: list[Row]) -> None:
+        # A request may fail again and again, so a key is no identity; with its time it is one.
         self._new.db.executemany(
             "INSERT INTO failures (key, at, reason) SELECT ?1, ?2, ?3 WHERE NOT EXISTS "
             "(SELECT 1 FROM failures WHERE key = ?1 AND at = ?2)",
@@ -163,7 +166,7 @@ class _Union:
         )
 
     def _put_cells(self, rows: list[Row]) -> None:
-        """Places of plans; one that another store filled with another request is an error."""
+        """Insert cells of plans; raise if two stores planned different requests for one place."""
         runs, items, recipes = (self._numbers[name] for name in ("runs", "items", "recipes"))
         fresh = []
         for run, panel, sequence, repeat, item, recipe, draw, variant, key, _ in rows:
@@ -179,10 +182,9 @@ class _Union:
             if known is not None and known != cell:
                 name = short(self._sound.runs[run].id)
                 raise StoreError(
-                    f"{self._source} planned run {name} differently: its place {panel}/{sequence} "
-                    "holds another prompt",
-                    hint="a shard must see the same data, rewrites and version of falter as the "
-                    "others",
+                    f"{self._source} has another plan of run {name}: position {panel}/{sequence} "
+                    "has another prompt",
+                    hint="run every shard with the same data, rewrites and version of falter",
                 )
             if known is None:
                 # The checksum covers numbers of rows, which are others in this file.
@@ -248,7 +250,7 @@ def _full(sound: Soundness, name: str) -> str:
 
 
 def _finish(new: Store, planned: dict[bytes, int]) -> None:
-    """Runs whose plan is whole now, and those that are answered in full, are marked so."""
+    """Mark the runs whose plan is whole now, and those that are answered in full."""
     with new.transaction():
         new.db.executemany(
             "UPDATE runs SET planned = ?2 WHERE id = ?1 AND planned = 0 AND ?2 = "

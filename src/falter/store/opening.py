@@ -17,7 +17,10 @@ from falter.records.errors import StoreBusy, StoreError, StoreGone, refusal
 from falter.store.migrations import MIGRATIONS, migrate
 
 T = TypeVar("T")
-_OPENING, _WAITING = 30.0, 5.0  # seconds that another process may hold the file
+# Seconds that another process may hold the file: it may migrate a large store while this one
+# opens it. Later every lock is one commit, and the sender has a patience of its own.
+_OPENING, _WAITING = 30.0, 5.0
+# SQLite's primary result codes: BUSY, LOCKED; FULL; ERROR, CORRUPT, NOTADB.
 _BUSY, _FULL = (5, 6), 13
 _DAMAGED = (1, 11, 26)  # 1: our SQL names a column or a table that is gone
 # What SQLite raises; also where its message quotes a damaged schema that is no UTF-8.
@@ -36,10 +39,7 @@ class Place:
         now = _identity(self._path)
         if now != self._file:
             what = "was deleted" if now is None else "was replaced by another file"
-            raise StoreGone(
-                f"The store {self._path} {what} while it was in use",
-                hint="what was written since is lost; put the file back, or run again",
-            )
+            raise refusal(StoreGone, "store.lost_store", path=self._path, what=what)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -51,7 +51,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
-    """An open, current database in WAL mode; one that may not be written is opened as it is."""
+    """Return an open, migrated database in WAL mode; a read-only file is opened unchanged."""
     if not writes and path.exists() and not _writable(path):
         return _connect_to_read(path)
     try:
@@ -71,6 +71,7 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
         # Pages of 4 KiB: checkpoints are rare while answers stream in, and the log stays near 64
         # MB.
         db.execute("PRAGMA wal_autocheckpoint = 16000")
+        # Negative numbers are KiB: 32 MB of pages in memory.
         db.execute("PRAGMA cache_size = -32000")
         _patient(lambda: migrate(db, str(path)))
         db.execute(f"PRAGMA busy_timeout = {int(_WAITING * 1000)}")
@@ -169,7 +170,7 @@ def _lenient(data: bytes) -> str:
 
 
 def _patient(work: Callable[[], T]) -> T:
-    """The result of work that another process may be in the way of, for a while."""
+    """Return the result of `work`, repeated for a while if another process locks the file."""
     deadline = time.monotonic() + _OPENING
     while True:
         try:
@@ -181,30 +182,28 @@ def _patient(work: Callable[[], T]) -> T:
 
 
 def _code(error: BaseException) -> int:
+    # The low byte is the primary code; the others say more, as 261 (BUSY_RECOVERY) of 5 does.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def trouble(path: Path, error: Exception, *, opening: bool = False) -> StoreError:
-    """An error of SQLite in the store's words; `StoreBusy` if it may pass by itself."""
+    """Return an error of SQLite as a `StoreError`; as `StoreBusy` if it may pass by itself."""
     code = _code(error)
     if code in _BUSY:
-        return StoreBusy(
-            f"The store {path} is locked by another program",
-            hint="end the other program, then run the same command again",
-        )
+        return refusal(StoreBusy, "store.store_locked", path=path)
     if code == _FULL:
-        return StoreBusy(
-            f"The disk of the store {path} is full",
-            hint="make room, then run the same command again",
-        )
+        return refusal(StoreBusy, "store.full_disk", path=path)
     if code in _DAMAGED and not opening:
         return StoreError(
             f"The store {path} is damaged: {error}",
-            hint="'falter store verify' says what is wrong, 'falter store repair' keeps the rest",
+            hint="'falter store verify' lists the damage; 'falter store repair' copies the "
+            "intact records into a new file",
         )
     if opening:
         return StoreError(
             f"The store {path} cannot be opened: {error}",
             hint="name a writable file with --store",
         )
-    return StoreError(f"The store {path} cannot be used: {error}", hint="name another with --store")
+    return StoreError(
+        f"The store {path} cannot be used: {error}", hint="name another store with --store"
+    )

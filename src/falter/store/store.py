@@ -1,4 +1,4 @@
-"""The store: put, get, missing, scan. Responses are written once and never changed."""
+"""The store of items, variants, plans and responses. A response is written once, never changed."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from falter.store.leases import Claims
 from falter.store.opening import FAULTS, Place, connect, shared, trouble
 
 T = TypeVar("T")
+# Values in one query. SQLite before 3.32 takes 999; each one is a look-up in an index all the same.
 CHUNK = 500
 
 
@@ -64,7 +65,7 @@ class StoredCell:
     response: Response | None
     failure: str | None
     content: bytes = b""
-    """A hash of all that stands here, as it is stored: what is known of it is found by that."""
+    """Hash of the stored row: the key under which scores of this cell are cached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +128,7 @@ class Store:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """One commit, or nothing of it. Raises `StoreGone` or `StoreBusy` where it cannot be."""
+        """Commit all writes of the block or none; `StoreGone` or `StoreBusy` if that fails."""
         self.check_place()
         try:
             # The write lock at once: one who reads first and writes then fails without any waiting
@@ -150,7 +151,7 @@ class Store:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """Whatever a damaged file holds, reading it ends in an error in words."""
+        """Turn any error that a damaged file causes while it is read into a `StoreError`."""
         try:
             yield
         except FAULTS as error:
@@ -161,11 +162,13 @@ class Store:
     # Leases
 
     def claim(self, keys: Collection[str]) -> set[str]:
-        """The requests that this process may send, of those that were missing.
+        """Lease missing requests; return those that this process may send.
 
         What another process is sending is left out, and what one has stored since the look-up.
         """
         ours = self.claims.claim(keys)
+        # Another process may have answered, stored and released between look-up and lease. A commit
+        # of any other connection changes the version; without one the second look-up is saved.
         if ours and self._version() != self._looked_up:
             answered = ours - self.missing(list(ours))
             self.claims.release(answered)
@@ -281,6 +284,7 @@ class Store:
                 body = orjson.dumps(r)
                 number = self.model_number(model)
                 rows.append((blob(r.key), number, r.received_at, body, checksum(body)))
+            # IGNORE: the first answer to a request counts, so that no figure changes afterwards.
             self.db.executemany("INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?, ?)", rows)
             self._put_failures(failed)
 
@@ -312,9 +316,7 @@ class Store:
         if len(matching) == 1:
             return matching[0]
         if matching:
-            raise StoreError(
-                f"'{name}' matches {len(matching)} runs", hint="give more digits of the run's id"
-            )
+            raise refusal(StoreError, "store.several_runs", name=name, matching=len(matching))
         raise UnknownName("run", name, [short(r.run.id) for r in runs])
 
     def cells(
@@ -515,5 +517,6 @@ def _load(cls: type[T], body: bytes) -> T:
 def _damaged(what: str, error: Exception) -> StoreError:
     return StoreError(
         f"The store is damaged ({what}: {error})",
-        hint="'falter store verify' says what is wrong, 'falter store repair' keeps the rest",
+        hint="'falter store verify' lists the damage; 'falter store repair' copies the intact "
+        "records into a new file",
     )

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from falter.records.codec import from_json
-from falter.records.errors import StoreError, UnknownName, UsageError
+from falter.records.errors import StoreError, UnknownName, UsageError, refusal
 from falter.records.ids import digest, short
 from falter.store.encoding import blob, pack
 from falter.store.store import Store, StoredRun
@@ -63,7 +63,7 @@ class StoredStudy:
 def require_store(path: Path) -> None:
     """Raise if there is no store to read runs from."""
     if not path.exists():
-        raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
+        raise refusal(UsageError, "store.missing_store", path=path)
 
 
 def put_study(store: Store, study: StoredStudy) -> StoredStudy:
@@ -109,9 +109,7 @@ def find_study(store: Store, name: str | None = None) -> StoredStudy:
     prefix = name.removeprefix("sha256:")
     matching = [study for study in every if short(study.id, 64).startswith(prefix)]
     if len(matching) > 1:
-        raise StoreError(
-            f"'{name}' matches {len(matching)} studies", hint="give more digits of the study's id"
-        )
+        raise refusal(StoreError, "store.several_studies", name=name, matching=len(matching))
     if matching:
         return matching[0]
     if every and not any(short(r.run.id, 64).startswith(prefix) for r in store.runs()):

@@ -140,7 +140,11 @@ def chat_items(
         items = rows_as_items.first_of_each(items)
     rows_as_items.require_unique(items, spec, given)
     _require_one_kind(items, spec.path)
-    told = "is not sent" if same and spec.target is None else "is the right answer and is not sent"
+    told = (
+        "is not sent"
+        if same and spec.target is None
+        else "is used as the right answer and is not sent"
+    )
     remarks = [f"the last turn of {answered:,} conversations is the assistant's: it {told}"]
     return tuple(items), remarks if answered else []
 
@@ -177,8 +181,8 @@ def _row_items(
     if ends and (has_target or len(turns) == 1):
         what = "a call" if turns[-1].get("calls") else "the assistant's"
         raise where.error(
-            f"ends in a turn that is {what}, so nothing is asked",
-            "drop that turn, or leave --target out: it is then the right answer",
+            f"ends in a turn that is {what}, so there is nothing to answer",
+            "drop that turn, or leave --target out to use it as the right answer",
         )
     if not ends and not has_target and not same:
         raise where.error(f"has {NO_TARGET}")
@@ -187,7 +191,9 @@ def _row_items(
     cuts = [len(turns) - 1] if ends else [len(turns)]
     if spec.turns == "all":
         if has_target:
-            raise where.error("has a target, and turns: all takes each turn of the assistant")
+            raise where.error(
+                "has a target, but with 'turns: all' each turn of the assistant is a target"
+            )
         asked = [n for n, t in enumerate(turns) if t["role"] == "assistant" and n]
         cuts = asked or cuts
     for cut in cuts:
@@ -242,13 +248,15 @@ def _turns(value: Any, column: str, where: _Place) -> Iterator[dict[str, Any]]:
     for number, turn in enumerate(value, 1):
         here = where.at(number)
         if not isinstance(turn, dict):
-            raise here.error("is no mapping with a role and a content")
+            raise here.error("is not a mapping with a role and a content")
         said = turn.get("role", turn.get("from"))
         role = _ROLES.get(said) if isinstance(said, str) else None
         if role is None:
             close = nearest(str(said), _KNOWN_ROLES)
             hint = f"did you mean '{close or 'assistant'}'?"
-            raise here.error(f": the role {said!r:.40} is none of {', '.join(_KNOWN_ROLES)}", hint)
+            raise here.error(
+                f": the role {said!r:.40} is not one of {', '.join(_KNOWN_ROLES)}", hint
+            )
         if role == "function_call":
             call = _from_json(turn.get("value"))
             turn, role = {"content": "", "tool_calls": [call]}, "assistant"
@@ -276,14 +284,14 @@ def _one_turn(turn: Mapping[str, Any], role: str, where: _Place) -> Iterator[dic
     text = _text(rest if blocks else content, where)
     listed = turn.get("tool_calls") or []
     if not isinstance(listed, list):
-        raise where.error("has 'tool_calls' that are no list")
+        raise where.error("has 'tool_calls' that are not a list")
     calls += listed
     if role == "tool":
         yield {"role": "tool", "content": text, "id": _id(turn.get("tool_call_id"))}
     elif role == "assistant":
         made = [_call(call, where) for call in calls]
         if not made and not text.strip():
-            raise where.error("is the assistant's, and is empty")
+            raise where.error("is an empty turn of the assistant")
         yield {"role": role, "content": text, **({"calls": made} if made else {})}
     elif text.strip() or not blocks:
         yield {"role": role, "content": text}
@@ -300,12 +308,14 @@ def _text(content: Any, where: _Place) -> str:
             kind = part.get("type") if isinstance(part, dict) else None
             if kind not in ("text", "input_text", "output_text") or "text" not in part:
                 what = "an image" if "image" in str(kind) else f"a part of the type {kind!r:.30}"
-                raise where.error(f"holds {what}: falter changes texts only", "leave such rows out")
+                raise where.error(
+                    f"contains {what}, but falter changes only texts", "leave such rows out"
+                )
         content = "".join(str(part["text"]) for part in content)
     if not isinstance(content, str):
-        raise where.error(f"has a content that is no text: {content!r:.60}")
+        raise where.error(f"has a content that is not text: {content!r:.60}")
     if not rows_as_items.encodable(content):
-        raise where.error("holds half of a surrogate pair", "repair or drop the row")
+        raise where.error("contains half of a surrogate pair", "repair or drop the row")
     return content
 
 
@@ -321,7 +331,7 @@ def _call(call: Any, where: _Place) -> dict[str, Any]:
         except ValueError:
             arguments = None
     if not isinstance(arguments, dict):
-        raise where.error(f"calls '{inner['name']}' with arguments that are no JSON object")
+        raise where.error(f"calls '{inner['name']}' with arguments that are not a JSON object")
     return {"id": _id(call.get("id")), "name": inner["name"], "arguments": arguments}
 
 
@@ -340,7 +350,7 @@ def _check_links(
         if turn["role"] == "tool":
             turn["id"] = turn["id"] or (waiting[0] if waiting else "")
             if turn["id"] not in waiting:
-                raise here.error(f"answers the call '{turn['id']}', which no turn made")
+                raise here.error(f"answers the call '{turn['id']}', which no earlier turn makes")
             waiting.remove(turn["id"])
             continue
         if waiting:
@@ -349,9 +359,9 @@ def _check_links(
             _check_call(call, tools, here, "calls")
             waiting.append(call["id"])
     if waiting and turns[-1]["role"] == "tool":
-        raise where.error(f"has no result of the call '{waiting[0]}'")
+        raise where.error(f"has no result for the call '{waiting[0]}'")
     if not any(turn["role"] == "user" for turn in turns):
-        raise where.error("holds no turn of the user")
+        raise where.error("has no turn of the user")
 
 
 def _check_call(
@@ -361,7 +371,7 @@ def _check_call(
     if call["name"] not in names:
         close = nearest(call["name"], names)
         raise where.error(
-            f"{verb} '{call['name']}', which is none of its tools",
+            f"{verb} '{call['name']}', which is not one of its tools",
             f"did you mean '{close}'?" if close else "list it in the column 'tools'",
         )
     schema = names[call["name"]].get("parameters") or {}
@@ -384,14 +394,14 @@ def _tools(value: Any, where: _Place) -> list[dict[str, Any]]:
     if value in (None, "", []):
         return []
     if not isinstance(value, list):
-        raise where.error("'tools' is no list")
+        raise where.error("has 'tools' that are not a list")
     tools = [_tool(tool, where) for tool in value]
     names = [tool["name"] for tool in tools]
     twice = next((name for n, name in enumerate(names) if name in names[:n]), None)
     if twice is not None:
         raise where.error(f"offers two tools of the name '{twice}'", "rename one of the two")
     if len(tools) > _MOST_TOOLS:
-        raise where.error(f"offers {len(tools)} tools; APIs take {_MOST_TOOLS}")
+        raise where.error(f"offers {len(tools)} tools; APIs accept at most {_MOST_TOOLS}")
     return tools
 
 
@@ -403,7 +413,7 @@ def _tool(value: Any, where: _Place) -> dict[str, Any]:
         raise where.error(f"offers a tool without a name: {value!r:.60}")
     if not _NAME.fullmatch(name):
         raise where.error(
-            f"offers the tool {name!r:.80}, whose name APIs refuse",
+            f"offers the tool {name!r:.80}, a name that APIs reject",
             "letters, digits, _ and -, at most 64",
         )
     key = next((key for key in SCHEMAS if key in tool), "parameters")
@@ -425,7 +435,7 @@ def _document_fields(
         raise where.error("has a document without a text")
     places = sum(t["content"].count(DOCUMENTS) for t in turns if t["role"] in ("system", "user"))
     if not places:
-        raise where.error(f"has documents, and no turn says {DOCUMENTS}")
+        raise where.error(f"has documents, but no turn contains {DOCUMENTS}")
     if places > 1:
         raise where.error(f"says {DOCUMENTS} in {places} places, and documents are sent once")
     # Of turns: all, a turn may be asked for before the documents come.
@@ -442,7 +452,7 @@ def _target(value: Any, tools: Sequence[Mapping[str, Any]], where: _Place) -> st
     text = rows_as_items.target_text(value, f"{where.path}, row {where.row}")
     if not text.strip():
         raise where.error(
-            "has an empty target", "fill or drop the row; [] says that no call is right"
+            "has an empty target", "fill or drop the row; [] means that no call is right"
         )
     return text
 
@@ -455,7 +465,7 @@ def _target_call(
     _check_call(call, tools, where, "has a target that calls")
     free, others = value.get("free", []), value.get("or", {})
     if not isinstance(free, list) or not isinstance(others, dict):
-        raise where.error("has a target whose 'free' is no list or whose 'or' is no mapping")
+        raise where.error("has a target whose 'free' is not a list or whose 'or' is not a mapping")
     marks = {name: value[name] for name in ("exact", "ordered") if name in value}
     if not all(isinstance(mark, bool) for mark in marks.values()):
         raise where.error("has a target whose 'exact' or 'ordered' is neither true nor false")
@@ -481,7 +491,7 @@ def _contrast_fields(
     for one in value if isinstance(value, list) else [value] if value else []:
         version = {"say": one} if isinstance(one, str) else one
         if not isinstance(version, dict) or not {"say", MESSAGES} & version.keys():
-            raise where.error("has a contrast that neither says something nor has messages")
+            raise where.error("has a contrast without messages or other content")
         if MESSAGES in version:
             others = list(_turns(version[MESSAGES], f"contrast.{MESSAGES}", where))
             _check_links(others, tools, where)

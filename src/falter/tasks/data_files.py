@@ -74,7 +74,7 @@ def _blocks(path: Path) -> Iterator[Located]:
         elif block:
             if len(block) < len(BLOCK):
                 raise TaskError(
-                    f"{where}: the block ends; expected {BLOCK[len(block)]}",
+                    f"{where}: the block ends early; expected {BLOCK[len(block)]}",
                     hint=f"a block is {len(BLOCK)} lines: {', '.join(BLOCK)}",
                 )
             letter, passage, question, *options = block

@@ -65,7 +65,7 @@ class DataSet:
         records = (read.Record(self.name, row, where) for row, where in rows)
         items = [item for record in records if (item := self.item(record)) is not None]
         if not items:
-            raise TaskError(f"The task '{self.name}' has no items", hint="is the file empty?")
+            raise refusal(TaskError, "tasks.no_items", name=self.name)
         task = Task(
             name=self.name,
             items=self._test_part(tuple(self._distinct(items)), argument),
@@ -124,10 +124,7 @@ class DataSet:
     def _part(self, task: Task, argument: str) -> Task:
         """The items of the task with the fewest characters, in their order."""
         if argument != "short":
-            raise TaskError(
-                f"The task '{task.name}' has no part '{argument}'",
-                hint=f"use {task.name}, or {task.name}:short",
-            )
+            raise refusal(TaskError, "tasks.unknown_part", task=task.name, argument=argument)
         keys = {item.key for item in sorted(task.items, key=_characters)[:SHORTEST]}
         items = tuple(item for item in task.items if item.key in keys)
         return replace(task, name=f"{task.name}:short", items=items)
@@ -264,7 +261,4 @@ def _items(
 def _no_argument(name: str, argument: str | None) -> None:
     """Raise when a task that takes no argument was given one."""
     if argument:
-        raise TaskError(
-            f"The task '{name}' takes no argument after a colon, got '{argument}'",
-            hint=f"use --task {name}",
-        )
+        raise refusal(TaskError, "tasks.no_argument", name=name, argument=argument)

@@ -51,7 +51,7 @@ def _load(name: str, argument: str | None) -> Task:
         if not only_translated or all(key in rows for rows in source.rows.values())
     ]
     if not keys:
-        raise TaskError(f"No item of '{source.name}' is there in {language}")
+        raise TaskError(f"'{source.name}' has no item in {language}")
     task = name if argument is None else f"{name}:{argument}"
     return Task(
         name=task,

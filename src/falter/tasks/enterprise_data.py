@@ -13,7 +13,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from falter.records.errors import TaskError, UnknownName
+from falter.records.errors import TaskError, UnknownName, refusal
 
 ENGLISH = "en"
 LANGUAGES = ("en", "de", "es", "fr", "fr-CA", "it", "ja", "nl", "pt-BR")
@@ -64,7 +64,9 @@ def prompt_texts(language: str, place: str = "it") -> Mapping[str, Mapping[str, 
         return texts
     found = _content(own)
     if not isinstance(found, dict) or not all(isinstance(part, dict) for part in found.values()):
-        raise TaskError(f"{own} is no mapping of tasks to sections", hint=f"tasks: {_names(texts)}")
+        raise TaskError(
+            f"{own} is not a mapping of tasks to sections", hint=f"tasks: {_names(texts)}"
+        )
     for task, sections in found.items():
         _check_prompt(str(own), texts, task, sections)
     return {**texts, **{task: {**texts[task], **found[task]} for task in found}}
@@ -131,17 +133,14 @@ def _read_source(place: str) -> Source:
             found = list(_lines(path))
         else:
             known = ", ".join(_bundled_domains())
-            raise TaskError(
-                f"There are no enterprise items at '{place}'",
-                hint=f"a bundled domain ({known}), a folder of YAML files or a JSONL file",
-            )
+            raise refusal(TaskError, "tasks.no_enterprise_items", place=place, known=known)
     faults = [*_item_faults(found)]
     if faults:
         shown = "\n".join(f"- {fault}" for fault in faults[:MAX_PRINTED])
         more = f"\n- and {len(faults) - MAX_PRINTED} more" if len(faults) > MAX_PRINTED else ""
         raise TaskError(
             f"The items at '{place}' have {len(faults)} faults:\n{shown}{more}",
-            hint="nothing was sent; mend the files and run again",
+            hint="nothing was sent; correct the files and run again",
         )
     rows: dict[str, dict[str, Row]] = {}
     for _, language, row in found:
@@ -197,7 +196,7 @@ def read_yaml(text: str) -> Any:
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
-            raise yaml.YAMLError(f"it is nested more than {DEEPEST} deep")
+            raise yaml.YAMLError(f"the file is nested more than {DEEPEST} levels deep")
     return yaml.load(text, Loader=loader)
 
 
@@ -216,7 +215,7 @@ def _item_faults(found: Sequence[tuple[str, str, Any]]) -> Iterator[str]:
     for (language, key), count in Counter((lang, row["key"]) for _, lang, row in complete).items():
         if count > 1:
             of = "" if language == ENGLISH else f" in {language}"
-            yield f"the key '{key}' is there {count} times{of}"
+            yield f"the key '{key}' appears {count} times{of}"
     english = {row["key"]: row for _, lang, row in complete if lang == ENGLISH}
     languages = dict.fromkeys(lang for _, lang, _ in complete if lang != ENGLISH)
     translated = {row["key"] for _, lang, row in complete if lang != ENGLISH}
@@ -260,7 +259,7 @@ def _rewrite_faults(row: Row) -> Iterator[str]:
             turns = isinstance(text, list) and len(text) == len(row.get("chat", ()))
             texts = text if part == "chat" and turns else [text]
             if part not in REWRITTEN:
-                yield f"rewrites, {name}: '{part}' is none of {', '.join(REWRITTEN)}"
+                yield f"rewrites, {name}: '{part}' is not one of {', '.join(REWRITTEN)}"
             elif not all(isinstance(one, str) and one.strip() for one in texts):
                 what = "a list with a text for each turn" if part == "chat" else "a text"
                 yield f"rewrites, {name}: '{part}' is not {what}"
@@ -295,9 +294,9 @@ def _content_faults(row: Row) -> Iterator[str]:
     answering = [documents[name] for name in row["answers"] if name in documents]
     for fact in row["facts"]:
         if answering and not any(fact in text for text in answering):
-            yield f"the fact '{fact}' stands in no document that answers"
+            yield f"the fact '{fact}' is in no document that answers the question"
     names = Counter(slot["name"] for slot in row["slots"])
-    yield from (f"the slot '{name}' is there {n} times" for name, n in names.items() if n > 1)
+    yield from (f"the slot '{name}' appears {n} times" for name, n in names.items() if n > 1)
     texts = (row, *row.get("rewrites", {}).values())
     queries = [text["query"] for text in texts if "query" in text]
     for slot in row["slots"]:
@@ -309,37 +308,37 @@ def _content_faults(row: Row) -> Iterator[str]:
 def _slot_fault(slot: Row, query: str) -> str | None:
     kind, value = slot["type"], slot.get("value")
     if kind not in TYPES:
-        return f"the type '{kind}' is none of {', '.join(TYPES)}"
+        return f"the type '{kind}' is not one of {', '.join(TYPES)}"
     if kind == "choice" and not slot.get("choices"):
         return "has no choices"
     if value is None:
         return None
     if kind == "choice":
         known = value in slot["choices"]
-        return None if known else f"the value '{value}' is none of its choices"
+        return None if known else f"the value '{value}' is not one of the slot's choices"
     if kind == "boolean":
         return None if isinstance(value, bool) else f"the value '{value}' is not true or false"
     edge = r"(?<!\w){}(?!\w)" if kind == "text" else r"(?<![\d.,]){}(?!\d|[.,]\d)"
     written = re.escape(str(value))
     # Scripts without spaces have no word edges.
     stands = re.search(edge.format(written), query) or (not query.isascii() and str(value) in query)
-    return None if stands else f"the value '{value}' does not stand in the query"
+    return None if stands else f"the value '{value}' does not appear in the query"
 
 
 def _translation_faults(row: Row, english: Mapping[str, Row]) -> Iterator[str]:
     original = english.get(row["key"])
     if original is None:
-        yield f"translates '{row['key']}', which is not there in English"
+        yield f"translates '{row['key']}', which has no English item"
         return
     if [d["id"] for d in row["documents"]] != [d["id"] for d in original["documents"]]:
-        yield "has other documents than in English"
+        yield "has other documents than the English item"
     if row["answers"] != original["answers"]:
-        yield "has other answering documents than in English"
+        yield "has other answering documents than the English item"
     if len(row["chat"]) != len(original["chat"]):
-        yield "has another number of chat turns than in English"
+        yield "has another number of chat turns than the English item"
     shapes = [[(s["name"], s["type"]) for s in each["slots"]] for each in (row, original)]
     if shapes[0] != shapes[1]:
-        yield "has other slots than in English"
+        yield "has other slots than the English item"
 
 
 # Rules for items that a model wrote: lengths, order, sources, no leak between the tasks
@@ -371,7 +370,7 @@ def read_domain(place: str) -> Domain:
     """A domain by its bundled name, or a YAML file with `name`, `description` and `areas`."""
     import yaml
 
-    hint = "a bundled one (it, hr), or a YAML file with name, description and areas"
+    hint = "name a bundled domain (it, hr), or a YAML file with name, description and areas"
     text = _text(place, "domain.yaml", f"There is no domain '{place}'", hint)
     try:
         domain = read_yaml(text)
@@ -403,9 +402,9 @@ def read_issues(place: str, domain: Domain) -> list[Row]:
         elif row["area"] not in domain["areas"]:
             faults.append(f"line {number}: the domain has no area '{row['area']}'")
         elif not re.fullmatch(r"[\w-]{1,80}", row["key"]):
-            faults.append(f"line {number}: the key '{row['key'][:40]}' is no file name")
+            faults.append(f"line {number}: the key '{row['key'][:40]}' is not a valid file name")
         elif any(other["key"] == row["key"] for other in rows):
-            faults.append(f"line {number}: the key '{row['key']}' is there already")
+            faults.append(f"line {number}: the key '{row['key']}' appears twice")
         else:
             rows.append(row)
     if faults:
@@ -431,7 +430,7 @@ def _sizes(row: Row) -> Iterator[str]:
     if all(slot.get("value") is None for slot in row["slots"]):
         yield "no slot has a value"
     if not any(slot.get("value") is None for slot in row["slots"]):
-        yield "every slot has a value, and some should be left open"
+        yield "every slot has a value, but some must be left open"
 
 
 def _order(row: Row) -> Iterator[str]:

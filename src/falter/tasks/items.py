@@ -179,7 +179,9 @@ def _item(
         )
     key = row.get(spec.key) if spec.key else None
     if spec.key and key in (None, ""):
-        raise TaskError(f"{where}: the key '{spec.key}' is empty", hint="every item needs its own")
+        raise TaskError(
+            f"{where}: the key '{spec.key}' is empty", hint="give every item its own key"
+        )
     return Item(
         task=task,
         key=short(digest("key", fields, choices, target), 16) if key is None else str(key),
@@ -245,7 +247,7 @@ def _choices(row: Row, spec: DataSpec, where: str) -> tuple[str, ...]:
     if "" in choices or len(set(choices)) < len(choices):
         raise TaskError(
             f"{where}: two choices are the same or one is empty: {choices!r:.120}",
-            hint="every option must differ from the others",
+            hint="write a different, non-empty text for every option",
         )
     return choices
 
@@ -298,13 +300,13 @@ def gold(raw: Any, choices: Sequence[str], target_as: TargetAs, where: str) -> i
     if not readings:
         kinds = "an index, a label or an option's text" if target_as == "auto" else target_as
         raise TaskError(
-            f"{where}: the target {raw!r} is none of the {len(choices)} choices",
+            f"{where}: the target {raw!r} is not one of the {len(choices)} choices",
             hint=f"expected {kinds}; choices: {' | '.join(choices)[:120]}",
         )
     if len(set(readings.values())) > 1:
         raise TaskError(
             f"{where}: the target {raw!r} can be read as {' and as '.join(sorted(readings))}",
-            hint="say which with target_as (--target-as index, label or text)",
+            hint="choose one with --target-as index, --target-as label or --target-as text",
         )
     index = next(iter(readings.values()))
     if not 0 <= index < len(choices):
@@ -338,6 +340,6 @@ def require_unique(items: Sequence[Item], spec: DataSpec, given: str | None) -> 
             what = f"the key '{item.key}'" if given else "the same fields and target"
             raise DuplicateName(
                 f"{spec.path}: rows {first} and {number} have {what}",
-                hint="items must differ: --drop-duplicates keeps the first of rows that are the "
-                "same, --key names a column of unique keys",
+                hint="add --drop-duplicates to keep the first of identical rows, or name a "
+                "column of unique keys with --key",
             )

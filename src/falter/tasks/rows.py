@@ -95,14 +95,11 @@ class FileRows:
         number, path = 0, str(self.path)
         for number, row in enumerate(_unchecked_rows(self.path), start=1):
             if number > _MOST_ROWS:
-                raise TaskError(
-                    f"The data file {path} has more than {_MOST_ROWS:,} rows",
-                    hint="give a part of it",
-                )
+                raise refusal(TaskError, "tasks.too_many_rows", path=path, most_rows=_MOST_ROWS)
             _check_row(row, path, number)
             yield row
         if not number:
-            hint = "give a file with at least one"
+            hint = "give a file with at least one row"
             raise TaskError(f"The data file {path} has no rows", hint=hint)
 
 
@@ -171,14 +168,18 @@ def _check_row(row: Row, source: str, number: int) -> None:
     for name, value in row.items():
         if not _is_plain_name(name):
             raise TaskError(
-                f"{source}, row {number} has a column with a control character or half a character "
-                f"in its name: {ascii(name)[:80]}",
-                hint="rename it",
+                f"{source}, row {number} has a column with a control character or half of a "
+                f"surrogate pair in its name: {ascii(name)[:80]}",
+                hint="rename the column",
             )
         if value.__class__ not in _PLAIN and (fault := _fault(value, 0)) is not None:
-            raise TaskError(
-                f"{source}, row {number}, column '{name}' holds {fault}",
-                hint="texts, numbers, lists and mappings of them can be read",
+            raise refusal(
+                TaskError,
+                "tasks.unreadable_cell",
+                source=source,
+                number=number,
+                name=name,
+                fault=fault,
             )
 
 
@@ -197,7 +198,7 @@ def _fault(value: Any, depth: int) -> str | None:
         return f"lists more than {_DEEPEST} deep"
     if isinstance(value, dict):
         if not all(isinstance(name, str) for name in value):
-            return "a mapping with names that are no texts"
+            return "a mapping with names that are not texts"
         return next((f for v in value.values() if (f := _fault(v, depth + 1))), None)
     if isinstance(value, list):
         if _PLAIN.issuperset(map(type, value)):
@@ -277,10 +278,7 @@ def _bounded(
         head, feed, _ = piece.partition(b"\n")
         line += len(head)
         if longest is not None and line > longest:
-            raise TaskError(
-                f"{path}, line {lines + 1} has more than {longest:,} bytes",
-                hint="a line is one item; a file that is one JSON list has the ending .json",
-            )
+            raise refusal(TaskError, "tasks.long_line", path=path, lines=lines + 1, longest=longest)
         if feed:
             lines += piece.count(b"\n")
             line = len(piece) - piece.rindex(b"\n") - 1
@@ -343,14 +341,14 @@ def _is_plain(row: Any) -> bool:
 
 
 def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> Row:
     row = dict(pairs)
     if len(row) < len(pairs):
         twice = _twice([name for name, _ in pairs])
-        raise ValueError(f"the name {twice[:80]!r} is there twice")
+        raise ValueError(f"the name {twice[:80]!r} appears twice")
     return row
 
 
@@ -381,14 +379,13 @@ def _csv(path: Path, delimiter: str | None) -> Iterator[Row]:
     try:
         names = next(cells, [])
         if len(set(names)) < len(names):
-            raise TaskError(
-                f"{path} has the column '{_twice(names)}' twice", hint="rename one of the two"
-            )
+            raise refusal(TaskError, "tasks.header_twice", path=path, names=_twice(names))
         for row in filter(None, cells):
             if len(row) != len(names):
                 raise TaskError(
-                    f"{path}, line {cells.line_num} does not have as many cells as the header",
-                    hint=f"the header has {len(names)}",
+                    f"{path}, line {cells.line_num} has a different number of cells than the "
+                    "header",
+                    hint=f"write {len(names)} cells, as in the header",
                 )
             yield dict(zip(names, row, strict=True))
     except csv.Error as error:
@@ -424,10 +421,7 @@ def _parquet(path: Path) -> Iterator[Row]:
 
 def _require_size(size: int, path: Path) -> None:
     if size > _MOST_BYTES:
-        raise TaskError(
-            f"The data file {path} holds more than {_MOST_BYTES:,} bytes",
-            hint="give a part of it",
-        )
+        raise refusal(TaskError, "tasks.large_file", path=path, most_bytes=_MOST_BYTES)
 
 
 def read_template_file(path: str | Path) -> str:
@@ -561,10 +555,7 @@ def _plain_rows(data: Any) -> Any:
 
 def _row(row: Any, number: int) -> Row:
     if not isinstance(row, Mapping) or not all(isinstance(name, str) for name in row):
-        raise TaskError(
-            f"{ABOUT}, row {number} is {row!r:.60}; expected a dictionary of columns",
-            hint='as in [{"question": "…", "answer": "…"}]',
-        )
+        raise refusal(TaskError, "tasks.no_mapping", about=ABOUT, number=number, row=row)
     return {name: _plain(value) for name, value in row.items()}
 
 

@@ -103,7 +103,7 @@ class Template:
         for name in mapped:
             if name not in self.fields:
                 raise TemplateError(
-                    f"The field '{name}' is mapped, but the template never uses '{{{name}}}'",
+                    f"The field '{name}' is mapped, but the template does not contain '{{{name}}}'",
                     hint=f"placeholders: {', '.join(self.fields)}; drop the mapping or use it",
                 )
         if self.lists_choices and not has_choices:

@@ -13,6 +13,8 @@ from falter.records.types import Span
 
 _named = partial(named_regex, "text")
 
+# CommonMark's fences, three marks or more; bounded, as every repetition is here. "```python",
+# "~~~~"; not "``x``", "a ```".
 _FENCE = late_regex(r"^[ \t]{0,12}(`{3,12}|~{3,12})([^\n]{0,200})$", re.MULTILINE)
 
 
@@ -252,12 +254,16 @@ class _Lines:
 
 
 _IDENTIFIER = late_regex(r"[^\W\d]\w*")
+# One level of brackets inside is as deep as defaults usually go. "def f(a, b=(1, 2))"; not "f(a)".
 _PARAMETERS = late_regex(r"def[ ]+\w+[ ]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
+# "a, *args", "**options"; not "1".
 _PARAMETER = late_regex(r"(?:^|,)\s*\*{0,2}([^\W\d]\w*)")
 _BRACKETED = late_regex(r"\[[^\[\]]*\]")
 _CONSTANTS = ("True", "False", "None")
 # A quoted word or two: an example value, not an apostrophe.
 _QUOTED = late_regex(r"""(?<![\w)\]}'"`])(?:'[^'\n]{0,80}'|"[^"\n]{0,80}"|`[^`'\n]{1,80}')(?!\w)""")
+# Fields of docstrings in reST, Epytext and Google's style. ":param x:", ":returns:", "@param"; not
+# "x: y".
 _FIELD = late_regex(r":\w+(?:[ ][\w\[\], |.*]+)?:|@\w+|(?<=\()(?:[a-z]+(?:, optional)?)(?=\):)")
 
 

@@ -46,11 +46,12 @@ def cached_by_text(read: Callable[[str, str], T]) -> Callable[[str, str], T]:
 _RELATION_TOKEN = late_regex(r"[^\W\d_](?<![\w'’/-].)[^\W\d_]*+(?:['’][^\W\d_]++)?(?![\w/\-])")
 
 _REACH = 6  # words between an auxiliary and its participle
+# "a, b", "a⏎⏎b"; not "a⏎b".
 _CLAUSE_END = late_regex(r"[.,;:?!]|\n[ \t]*\n")
 
 
 class _Passives(NamedTuple):
-    """The signs of a passive in a language. Without its auxiliary, what is eaten eats."""
+    """The signs of a passive in a language; without the auxiliary its subject would act."""
 
     auxiliaries: frozenset[str]
     participle: re.Pattern[str]
@@ -169,6 +170,7 @@ _NO_ARTICLE = late_regex(
     r"|such|that|then|times|to|was|were|when|where|which|with)\b|[^\s\w]"
     r"|[ ][^\s\w$€£¥\"“‘'(\[{<*_`]|\Z|\n",
 )
+# "side a"; not "don't", "x-ray".
 _LETTER = late_regex(r"(?<![\w'’-])[A-Za-z](?![\w'’-])")
 
 
@@ -201,7 +203,7 @@ def _symbols(text: str, language: str) -> Counter[str]:
 
 
 def lost_symbols(before: str, after: str) -> list[str]:
-    """Letters that stand for something, and stand there fewer times."""
+    """Return the symbolic letters that occur less often in the second text."""
     old = _symbols(before, "en")
     return list((old - _text_features(after, "en").letters).elements()) if old else []
 
@@ -304,7 +306,7 @@ def _negations(before: Counter[str], after: Counter[str]) -> list[str]:
 
 
 def _extra(larger: Counter[str], smaller: Counter[str]) -> Iterator[str]:
-    """Return everything of which `larger` has more than `smaller`, as often as it has more."""
+    """Return the surplus of one multiset over another."""
     return (larger - smaller).elements()
 
 
@@ -366,7 +368,9 @@ _FIGURES = late_regex(
     r"(?![!@|$]?[^\W\d_])"
 )
 _LEET_SIGN = late_regex(r"[@!$|+]")
+# A word or sum with signs that leet writes for letters. "p@ssword", "1+1"; not "password".
 _SIGNED = late_regex(r"[A-Za-z\d@!$|+]*[@!$|+][A-Za-z\d@!$|+]*")
+# "1+1", "$5", "x+2"; not "p@ss".
 _SUM = late_regex(r"[+$]?\d*[A-Za-z]?\d*(?:\+\d*[A-Za-z]?\d*)*")
 _GROUPED = {
     True: late_regex(r"(?<=\d)[,\u00a0\u202f'’](?=\d{3}(?!\d))"),
@@ -393,6 +397,7 @@ def _no_leet(match: re.Match[str]) -> str:
 
 _LETTERS, _WHOLE = late_regex(r"[^\W\d_]+"), late_regex(r"\w+")
 _MOST_COMPARED, _MOST_ALIGNED = 100, 400
+# Endings that inflect: two words that differ in them alone are one. "cats", "walked"; not "man".
 _ENDINGS = late_regex(r"(?:['’]s|es|s|ed|d|ing|ly|er|est|y|ies|e)\Z")
 
 
@@ -425,9 +430,10 @@ def _other_words(before: _Counted, after: _Counted) -> Iterator[str]:
 
 
 def _surplus(larger: Counter[str], smaller: Counter[str]) -> set[str]:
-    """The common words of which one text holds more than the other."""
-    held = smaller.get
-    return {word for word, count in larger.items() if count > held(word, 0)} & common_words()
+    """Return the common words that one text has more often than the other."""
+    count_in_smaller = smaller.get
+    more = {word for word, count in larger.items() if count > count_in_smaller(word, 0)}
+    return more & common_words()
 
 
 def _neighbours(words: Sequence[str], chosen: set[str]) -> dict[tuple[str, str], set[str]]:

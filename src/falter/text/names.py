@@ -92,6 +92,7 @@ def _is_uncommon(word: str, language: str) -> bool:
 
 # Words that are mentioned
 
+# '"banana"', "‘i before e’"; not the apostrophes of "don't" and "dogs' and cats'".
 _QUOTED = late_regex(r"""["“]([^"“”\n]{1,40})["”]|(?<!\w)['‘]([^'‘’\n]{1,30})['’](?!\w)""")
 _WORD_CUES = _named("word_cues")
 _CUE_STEM = _named("cue_stem")
@@ -144,7 +145,7 @@ def _alike_spans(text: str) -> Iterator[Span]:
 # Words to be copied
 
 _CONTENT = late_regex(r"[^\W_]{2,40}")
-SHORT_ANSWER = 5
+SHORT_ANSWER = 5  # words; of a longer answer the phrase as a whole is looked for
 
 
 def copied_words(text: str, answers: Sequence[str], *, each_word: bool) -> tuple[Span, ...]:

@@ -1,4 +1,4 @@
-"""The protector: what no perturbation may touch.
+"""Find the spans of a text that no perturbation may touch.
 
 One cheap search decides whether a text holds anything suspicious at all; for plain prose it is the
 only one. Otherwise each family of patterns runs if one of its trigger characters occurs. Every
@@ -51,7 +51,7 @@ CODE_FIRST = _named("code_first")
 
 
 class Family(NamedTuple):
-    """A pattern, what the text must contain for it to run, and the cue at which a match begins.
+    """A pattern, the texts of which one must occur for it to run, and a cue where matches begin.
 
     Looking for a cue, a single character class, is several times faster than trying the pattern
     at every character.
@@ -90,7 +90,7 @@ def protect(text: str, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
     return _pattern_spans(text, tuple(patterns))
 
 
-_LONGEST_KEPT = 20_000
+_LONGEST_KEPT = 20_000  # characters of a text whose spans are kept in memory
 
 
 @lru_cache(maxsize=256)
@@ -228,6 +228,7 @@ def _environments(text: str) -> Iterator[Span]:
 
 
 _BRACKET = late_regex(r"[{}\[\]]")
+# '{"a": 1}', "[1, 2]" and "{'a': None}" begin so; not "{name}" or "[sic]".
 _JSON_START = _named("json_start")
 
 

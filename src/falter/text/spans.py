@@ -13,7 +13,7 @@ from falter.records.types import Edit, Section, SectionKind, Span
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The spans sorted, with those that overlap joined.
+    """Return the spans sorted, and joined where they overlap.
 
     Spans that only touch stay apart. An empty span stands for the point between two characters:
     it survives unless another span holds it inside.
@@ -88,6 +88,7 @@ def replace_spans(section: Section, replacements: Sequence[Replacement]) -> Sect
     """
     if not replacements:
         return section
+    # Steps that delete may find two spans which overlap, as a word and a phrase that holds it.
     clean = _clipped(replacements, len(section.text))
     edits = _fresh(clean) if not section.edits else _composed(section.edits, clean)
     protected = _shifted(section.protected, clean) if section.protected else ()
@@ -116,7 +117,7 @@ def diff_spans(original: str, section: Section) -> list[Segment]:
 
 def _same_segments(before: str, after: str) -> list[Segment]:
     if before != after:
-        raise ValueError(f"the edits do not lead from {before!r} to {after!r}")
+        raise ValueError(f"the edits do not turn {before!r} into {after!r}")
     return [Segment("same", before, after)] if before else []
 
 

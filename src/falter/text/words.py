@@ -77,6 +77,7 @@ def natural_words(
 
 _STOP = _named("stop")
 _ABBREVIATION = _named("abbreviation")
+# A number whose point makes it an ordinal, as German has it: "am 3. Mai". "am 3"; not "a3", "123".
 _ORDINAL = late_regex(r"(?<!\w)\d{1,2}\Z")
 _GERMAN_DATE = _named("german_date")
 _OPEN, _CLOSED = "「『", "」』"

@@ -27,9 +27,7 @@ def write_bundle(source: Source, folder: Path) -> tuple[Path, ...]:
     one file that a browser opens from the disk.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(
-            f"The folder {folder} is not empty", hint="name one that is empty, or a new one"
-        )
+        raise UsageError(f"The folder {folder} is not empty", hint="name an empty or a new folder")
     (folder / "data").mkdir(parents=True)
     for name, content in page_files().items():
         (folder / name).write_text(content, "utf-8")

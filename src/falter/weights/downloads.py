@@ -303,6 +303,6 @@ def _by_hand(record: Weights) -> str:
 
 def _report(record: Weights) -> str:
     return (
-        f"nothing was kept; the release {record.package} {record.version} differs from the one "
-        "that this version of falter knows"
+        f"the download was discarded; the release {record.package} {record.version} differs from "
+        "the release that this version of falter expects"
     )

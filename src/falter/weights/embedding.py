@@ -114,12 +114,14 @@ def encoder_named(name: str) -> Encoder:
         tokenizer.enable_truncation(LONGEST)
         session = _session(onnxruntime, found[0], 1)
         if (first := session.get_outputs()[0].name) not in STATES:
-            raise ValueError(f"its first output is '{first}', not one of {', '.join(STATES)}")
+            raise ValueError(f"the first output is '{first}', not one of {', '.join(STATES)}")
         encoder = Encoder(session, tokenizer, Path(name).name)
         encoder.tokens(["a text"])
         return encoder
     except Exception as error:  # each library raises kinds of its own
-        raise WeightsError(f"The encoder does not load: {printable(str(error))[:300]}") from error
+        raise WeightsError(
+            f"The encoder cannot be loaded: {printable(str(error))[:300]}"
+        ) from error
 
 
 def _libraries() -> tuple[Any, Any]:

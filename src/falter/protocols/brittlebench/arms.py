@@ -299,7 +299,7 @@ def quality_task(source: PartResult) -> Task:
     if not items:
         raise TaskError(
             f"The part '{source.part.name}' has no reasoning to judge",
-            hint="it must ask for a chain of thought, and at least one answer must have arrived",
+            hint="judge a part with a chain of thought that has at least one response",
         )
     return Task(
         name=TASK,

@@ -54,7 +54,7 @@ def parts_of(settings: UserSettings) -> Iterator[Part]:
     shots = preset.demonstrations if chosen is None else chosen
     if not shots:
         raise UsageError(
-            "The protocol asks with and without demonstrations, so their number cannot be 0",
+            "The protocol runs with and without demonstrations, so their number cannot be 0",
             hint="leave --demonstrations out, or set it to 1 or more",
         )
     recipes = _recipes(preset)

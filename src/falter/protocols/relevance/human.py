@@ -57,7 +57,10 @@ def human_sheet(result: PartResult, *, articles: int = MAX_SUMMARIES, seed: int 
     """
     rows = list(_rows(result, articles, seed))
     if not rows:
-        raise UsageError("No article has a summary both as it stood and reworded, so none is rated")
+        raise UsageError(
+            "No article has both a summary of the original and a summary of a reworded text, so "
+            "there is nothing to rate"
+        )
     rng = Rng(step_seed(seed, "human sheet", 1, 0, result.run.id, 0))
     by_article: dict[tuple[str, str, str], list[_Row]] = {}
     for row in rows:
@@ -98,7 +101,7 @@ def read_human_sheets(
                 if name == INSTRUCTIONS:
                     continue
                 if name in rated:
-                    raise UsageError(f"row '{name}' stands there twice", hint=ONE_RATER)
+                    raise UsageError(f"row '{name}' appears twice", hint=ONE_RATER)
                 rated.add(name)
                 if name not in rows:
                     raise UsageError(f"the sheet has no row '{name}'", hint=OF_ANOTHER)

@@ -67,7 +67,7 @@ def judged_task(part: Part, source: PartResult) -> Task:
     if not items:
         raise TaskError(
             f"The part '{source.part.name}' has no summary to judge",
-            hint="at least one answer must have arrived",
+            hint="finish the run first; the judge needs at least one response",
         )
     name, material = ("entailment", _TEXTS) if entails else ("summary", _MATERIAL)
     cue = "Does the second follow from the first?" if entails else "Rating (1 to 5):"

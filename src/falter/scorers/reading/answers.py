@@ -1,4 +1,4 @@
-"""The short free answer that a reply gives: "The capital of France is **Paris**." says Paris."""
+"""Extract a short free answer: "The capital of France is **Paris**." gives "Paris"."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ MAX_WORDS = 8  # of an answer
 MAX_SPAN = 400  # characters behind a mark, and of a sentence, that are looked at
 _COUNTS = named_regex("scorers/reading", "asks_for_number")
 _ALONE = 6  # words of a reply that is its own answer, without a verb of its own
-_QUESTION_END = 1_000
+_QUESTION_END = 1_000  # characters: a question stands behind its passage
 _EDGES = " \t\r\n\"'“”‘’«»„`*_.,;:!。、()[]"
 # "The answer to the question is", "Answer:": an answer noun, a few words, then a copula or a colon.
 _MARK = re.compile(r"a(?:[ (][wdvae]){0,6}?(?:[ ,][ij](?:[ ][sd](?=[ ,:]))?|[:>-])")
 _REASON = named_regex("scorers/reading", "reason")
 _POLITE = named_regex("scorers/reading", "polite")
 _LEAD = named_regex("scorers/reading", "lead")
+# "It depends", "They’re red": a sentence, and no answer by itself; not "Italy".
 _PRONOUN = late_regex(r"\A(?:it|he|she|they|this|that|there|i|we|you)['’\s]", re.IGNORECASE)
 _BY = named_regex("scorers/reading", "by_whom")
 _PASSIVE = named_regex("scorers/reading", "passive")
@@ -185,6 +186,7 @@ def _agreed(row: Row, marked: list[tuple[int, str]]) -> Reading[str]:
 
 
 def _stems(text: str) -> frozenset[str]:
+    # Five letters stand for a word in all its forms, in eight languages and without dictionaries.
     known = all_stop_words()
     return frozenset(w[:5] for w in _words(text) if w not in known)
 

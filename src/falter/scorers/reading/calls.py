@@ -19,6 +19,7 @@ from falter.records.chats import MOST_DEPTH, depth, json_line, plain_json
 from falter.records.lazy_regex import named_regex
 from falter.records.types import Call
 
+# A reply of nothing but brackets would otherwise be parsed once from each of them.
 MAX_CHARACTERS = 100_000
 MAX_STARTS = 300
 """Brackets of a reply at which a call is looked for."""
@@ -27,6 +28,7 @@ MAX_PYTHON = 2_000
 """Characters of a list of calls that is written like Python."""
 _ARGUMENTS = ("arguments", "parameters", "input")
 _START = re.compile(r"[\[{]")
+# '[get_invoice(number="7")]', as Llama 3.2 writes a call; not "[see get_invoice(7)]".
 _PYTHON = re.compile(r"\[\s*([A-Za-z_][\w-]*)\(")
 # What leads into a call as its form: ```json, <tool_call>, the bracket of a list.
 _OPENING = re.compile(r"(?:```\w*|<tool_call>|[\s\[(,:`*])+\Z")
@@ -65,7 +67,7 @@ def _is_unsaid(before: str) -> bool:
 
 
 def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_number)

@@ -50,6 +50,7 @@ _NO_DENIAL = str.maketrans("nrk", "www")
 _JOINED = re.compile(r"(?:[ (,:]|[ (,][oe][ (](?:[dwa][ (])?)c|\.c(?=[.\n])")
 # A sentence of its own that begins with "but" and refuses: "However, I cannot answer."
 WITHDRAWN = re.compile(r"[.\n]b[^.\n]*[zp]")
+# A long reply weighs several candidates: the first one that it affirms is often not its answer.
 _LONG, _END = 400, 3  # characters of a reply that has to draw a conclusion, in its last sentences
 CLAUSE_TAGS = 120  # before a candidate that are looked at: 60 words
 CLAUSE = re.compile(r"[,(](?=[^con])|[:>-]|b")

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from falter.records.lazy_regex import late_regex, named_regex
 from falter.text.code import fenced_blocks
 
+# Dozens of expressions go over a reply. One of 20,000 characters is longer than any answer; what is
+# longer loops, or holds thoughts without tags, and its answer is at the end.
 LONGEST = 20_000  # characters behind the thoughts that are looked at whole
 TAIL = 6_000  # characters at the end of a longer reply
 MAX_BOXES = 20  # the last ones of a reply
@@ -62,7 +64,7 @@ class Cleaned:
 
 
 def clean(reply: str, *, keeps_tags: bool = False) -> Cleaned:
-    """Return what a reply says behind its thoughts, in plain text."""
+    """Return the plain text of a reply after its thoughts, with its marked spans."""
     raw, is_whole, reason = answer_part(reply)
     if reason:
         return Cleaned(reason=reason)
@@ -77,7 +79,7 @@ def clean(reply: str, *, keeps_tags: bool = False) -> Cleaned:
 
 
 def answer_part(reply: str) -> tuple[str, bool, str]:
-    """Return what stands behind the thoughts, whether it is whole, and why there is nothing."""
+    """Return the text after the thoughts, True if it is whole, and the reason if it is empty."""
     text, is_whole = reply, True
     behind = _behind_thoughts(text[-LONGEST:])
     if behind is not None:
@@ -134,6 +136,7 @@ _ANSWER_TAG = named_regex("scorers/reading", "answer_tag")
 _BOLD = late_regex(r"\*{2,3}(?=[^\s*])([^*\n]{1,300})\*{2,3}|(?<!\w)__(?=[^\s_])([^_\n]{1,300})__")
 _ITALIC = late_regex(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,200})(?<=[^\s*])\*(?![\w*])")
 _STRUCK = late_regex(r"~~([^~\n]{1,200})~~")
+# "<b>", "</li>", '<a href="x">', "<br/>"; not "x < 5", "<3>" or "a <- b".
 _TAG = late_regex(r"</?[a-zA-Z][\w-]{0,30}(?:\s[^<>]{0,200})?/?>")
 _HEADING = late_regex(r"^[ \t]{0,9}(?:#{1,6}|>{1,6}(?![\d=]))[ \t]+", re.MULTILINE)
 _HASHES = late_regex(r"^[ \t]{0,9}####[ \t]*(?=\S)", re.MULTILINE)
@@ -142,6 +145,7 @@ _LATEX_ARROW = late_regex(r"\\(?:Rightarrow|rightarrow|implies|to|therefore|Long
 _ENVIRONMENT = late_regex(r"\\(?:begin|end)\{[\w*]{1,20}\}(?:\{[^{}]{0,20}\})?")
 _LATEX_SPACE = late_regex(r"\\[,;:! ]|\\q?quad\b|\\left|\\right|\\[()\[\]]|\\\\")
 _DISPLAYED = late_regex(r"\$\$([^$]{1,400})\$\$")
+# "$x^2$"; not "$5 and $6", where a digit follows the second sign.
 _IN_LINE = late_regex(r"(?<!\\)\$(?=\S)([^$\n]{1,200}?)(?<=[^\s\\])\$(?!\d)")
 _ESCAPED = late_regex(r"\\([%$€£#&])")
 
@@ -184,7 +188,7 @@ def _unfenced(text: str) -> str:
 
 
 def _boxed(text: str) -> list[str]:
-    r"""Return what stands in each `\boxed{…}`, braces balanced; an open box is left out."""
+    r"""Return the content of each `\boxed{…}` with balanced braces; an open box is left out."""
     found = []
     for match in list(re.finditer(r"\\f?boxed\s{0,3}\{", text))[-MAX_BOXES:]:
         depth, start = 1, match.end()

@@ -21,7 +21,10 @@ _NAMES: dict[str, Any] = {
     "true": True, "True": True, "false": False, "False": False,
     "null": None, "None": None, "undefined": None, "NaN": None,
 }  # fmt: skip
+# What lenient JSON may hold between two values: blanks and comments. " // a note⏎",
+# "/* a note */", "# a note⏎"; not "a".
 _SPACE = late_regex(r"(?:\s|//[^\n]*|/\*[^*]*\*/|#[^\n]*)*")
+# A value or key without quotation marks. "high priority", "True"; not '"x"', ": x".
 _BARE = late_regex(r"(?:(?!//)[^\s,:{}\[\]\"'])+(?:[ \t]+(?:(?!//)[^\s,:{}\[\]\"'])+)*")
 _CLOSES = late_regex(r"\s*(?:[,:}\]=]|//|/\*|#|\Z)")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "”": "”", "„": "“", "「": "」"}
@@ -212,6 +215,7 @@ def _is_template(value: dict[str, Any]) -> bool:
 # The answer that a box, a tag or an object sets off from the prose
 
 
+# Keys whose value is no answer. "second_choice", "rejected", "reason"; not "answer".
 _OTHER_KEYS = late_regex(r"second|alternativ|other|previous|reject|reason|explan|note", re.I)
 SEVERAL = "two different answers are marked"
 

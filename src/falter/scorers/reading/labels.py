@@ -24,6 +24,7 @@ from falter.scorers.reading.reading import Reading
 
 MAX_LABELS = 200  # labels of one set
 _WORD = named_regex("scorers/reading", "word")
+# What may stand between two words of a label: "follow-up", "follow up", "Follow_Up".
 _INSIDE = frozenset(" \t\n_/-'\"’,;.()&:*")
 _MAX_GAP = 5  # characters between two words of a label
 _AND = frozenset(["and", "und", "et", "y", "e", "en"])
@@ -208,6 +209,7 @@ _STRONG_WORDS = (
 _STRONG = frozenset(_STRONG_WORDS.split())
 """Words that answer even where the sentence goes on: "No it is not"."""
 _OPENS = named_regex("scorers/reading", "opens")
+# What ends an answer of one word. ".", ", because", "⏎", " — so", '"'; not " it", "-one".
 _STOPS = late_regex(r"[\s\"'*_”»)\]]*(?:\Z|[.,!;:\n—–|。、」}…=]|-\W)", re.IGNORECASE)
 _GOES_ON = named_regex("scorers/reading", "goes_on")
 _IDLE = named_regex("scorers/reading", "idle")
@@ -247,6 +249,7 @@ def _find_yes_no(text: str) -> list[Span]:
     return sorted([*found, *asides]) if len(asides) < 2 else found
 
 
+# "Sure, yes, but …" grants a point and goes on. ", but", " aber"; not ", and".
 _GRANTS = late_regex(r",? (?:but|aber|mais|pero|ma|maar|mas)\b", re.IGNORECASE)
 _OWN_ANSWER = named_regex("scorers/reading", "own_answer")
 """Words before a yes or no that answers a question, or a row, of the reply's own."""

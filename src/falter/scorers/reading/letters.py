@@ -17,7 +17,10 @@ _COUNTED = named_regex("scorers/reading", "lettered_nouns")
 """Things that count or compute with letters of their own: plan B, x = B."""
 _COMPUTES = named_regex("scorers/reading", "computes")
 _NAMES_LETTER = named_regex("scorers/reading", "names_letter")
+# What may stand behind a letter that is an option. ".", ")", " "; not " is", "x".
 _ENDS = late_regex(r"[\"'*”»]?(?:[.,;:!)\]\n。]|\s*\Z)")
+# Behind an article or an initial: "A dog", "A B. Smith". " dog", "'s", " B. Smith"; not ".",
+# " Dog".
 _SMALL_FOLLOWS = late_regex(r"['’]?\s?[a-zà-ÿ]|\s[A-Z]\.")
 
 

@@ -1,4 +1,4 @@
-"""The number that a reply gives as its answer, among those that it gives, takes and works out."""
+"""Extract the number that a reply gives as its answer, among those of its calculation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ from falter.scorers.reading.reading import Reading
 
 _SHORT = 8  # words of a reply that is its number
 MAX_TEXT = 200  # characters of a box or a value that is a number
-# A rating: 7/10, 4.5 / 5. The scale goes, so that it is no second number.
+# A rating: "7/10", "4.5 / 5". The scale goes, so that it is no second number. Neither "1/2", a
+# fraction, nor "3/10/2024", a date.
 _OUT_OF = late_regex(r"(?<![\d/.,])(\d{1,3}(?:[.,]\d)?)\s?/\s?(?:4|5|6|10|20|100)(?![\d/.,]\d|\d)")
 _MARK = named_regex("scorers/reading", "number_mark")
 
@@ -82,6 +83,7 @@ def _set_off(cleaned: Cleaned, asked: Question) -> Reading[Decimal] | None:
 def _result(value: Any, asked: Question) -> Decimal | None:
     """Return the number that a value is, or the one of a short text, behind its equals sign."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
+        # Beyond 60 digits nobody means a number; JSON may hold one of millions.
         return Decimal(str(value)) if abs(value) < 10**60 else None
     if not isinstance(value, str) or len(value) > MAX_TEXT:
         return None
@@ -241,6 +243,7 @@ def _bold(cleaned: Cleaned, asked: Question, places: list[Place]) -> Decimal | N
     return values.pop() if len(values) == 1 and values <= known else None
 
 
+# "so", "thus", "therefore" at the beginning of a clause (tags of `phrases.TAGS`).
 _LED = re.compile(r"[\n.>:,]s")
 
 

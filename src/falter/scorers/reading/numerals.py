@@ -296,6 +296,7 @@ def _is_division(match: re.Match[str], value: Decimal) -> bool:
 
 
 _COMMA_LANGUAGES = frozenset(["de", "fr", "es", "it", "nl", "pt"])
+# "\frac{1}{2}", "\dfrac {-3}{4}"; not "\frac{a}{2}".
 _LATEX = late_regex(r"\\[dt]?frac\s?\{(-?\d{1,9})\}\s?\{(\d{1,9})\}")
 _AND_HALF = named_regex("scorers/reading", "and_half")
 
@@ -359,7 +360,10 @@ def _with_parts(low: str, words: list[Number]) -> Iterator[Number]:
 
 
 _SCALE_BEHIND = late_regex(r"\s([^\W\d_]{4,})")
+# The sign of the number behind it, unless a number stands before it. "is minus ", ": negative ";
+# not "minute ".
 _MINUS = late_regex(r"(?:\A|[\s:=(*>])((?:minus|negative|meno|menos|moins|min)\s)\Z")
+# "3 minus "; not "is minus ".
 _TAKES_AWAY = late_regex(r"[\d)²³%$€]\s*(?:minus|negative|meno|menos|moins|min)\s\Z")
 
 

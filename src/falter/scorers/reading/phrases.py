@@ -153,13 +153,16 @@ class Row:
         return self.tags[2 * start : 2 * end + 1]
 
 
+# One character for one, so that places stay: "İ" in small letters would be two.
 _QUOTES = str.maketrans("’‘ʼİ", "'''I")
+# Most gaps are ", " or " ": a look-up is cheaper than the search for signs. Replies are untrusted,
+# so the number of gaps is bounded.
 _gaps: dict[str, str] = {}
 _MAX_KNOWN_GAPS = 2_000
 
 
 def _gap(text: str) -> str:
-    """Return the tag of what stands between two items."""
+    """Return the tag of the text between two items."""
     if (known := _gaps.get(text)) is not None:
         return known
     if len(_gaps) > _MAX_KNOWN_GAPS:

@@ -41,7 +41,7 @@ def stem(word: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The numbers that a question gives, the stems of its words and of what it counts or wants."""
+    """A question's numbers, the stems of its words, and the units or nouns that it asks for."""
 
     given: frozenset[Decimal] = frozenset()
     words: frozenset[str] = frozenset()
@@ -97,7 +97,7 @@ KNOWN_UNITS = frozenset(
 
 @dataclass(slots=True)
 class Place:
-    """A number of a reply where it stands: its item, the words around it, and what it may be."""
+    """A number of a reply: its place in the row, and what the words around it make of it."""
 
     value: Decimal
     at: int
@@ -113,7 +113,7 @@ _DATE = named_regex("scorers/reading", "date")
 _DATE_BEFORE = named_regex("scorers/reading", "date_before")
 _LIMIT = named_regex("scorers/reading", "limit")
 _PAIRED = named_regex("scorers/reading", "paired")
-# "3x = 12", "x + y = 9": the value of an expression, and not yet of the unknown.
+# "3x = 12", "x + y = 9": the value of an expression, and not yet of the unknown. Not "x = 4".
 _UNSOLVED = late_regex(r"\d[a-z]\s?=\s?\Z|[=+*·-]\s?[a-z]\s?=\s?\Z")
 _RESULT = named_regex("scorers/reading", "result")
 EQUALS = late_regex(r"[=≈→⇒]\s*[$€£(]*\Z")
@@ -131,7 +131,7 @@ def places_in(row: Row, numbers: Sequence[Number], asked: Question) -> list[Plac
 
 
 def place_at(row: Row, n: int, numbers: Sequence[Number], asked: Question) -> Place | None:
-    """Return the number of an item with what its place says of it; None if it is no answer."""
+    """Return a number with what its surroundings say about it; None if it cannot be an answer."""
     number = numbers[row.values[n]]
     before, after = (
         row.text[max(0, number.start - 32) : number.start],
@@ -183,7 +183,7 @@ def _is_label(before: str, after: str, number: Number, asked: Question) -> bool:
 
 
 def _place(row: Row, n: int, number: Number, before: str, after: str, asked: Question) -> Place:
-    """Return a number with what its place says of it."""
+    """Return a number with what its surroundings say about it."""
     value, start, end = number
     behind = _FIRST.match(row.text, end, end + 60)
     stems = {stem(w) for w in behind.groups() if w} if behind else set()
@@ -217,6 +217,7 @@ def _is_weak(row: Row, n: int, before: str, after: str) -> bool:
 
 def _is_beside(row: Row, n: int, stems: set[str], after: str, asked: Question) -> bool:
     """Return True for a number of another unit, a share, or a remark in brackets."""
+    # Asked for kilometres: "in 3 hours", "by 20 %" and "(5 last year)" are no answers.
     if stems & KNOWN_UNITS and asked.counted & KNOWN_UNITS:
         return True
     if after.lstrip()[:1] == "%" and "perce" not in asked.counted | asked.words:
