@@ -36,7 +36,7 @@ def part_results(
 ) -> tuple[PartResult, ...]:
     """The parts of a study as they are stored; with `incomplete`, as far as they have come.
 
-    Without `cosines` a single run's prompts are not encoded, which takes longest.
+    With `cosines=False` the prompts of a single run are not encoded, the slowest step.
     """
     return tuple(
         part_result(

@@ -396,8 +396,8 @@ def open_result(
     """The result of a stored run or study, named by the first digits of its id; else the newest.
 
     A run that was not finished is refused unless it may be `incomplete`. With `published`, the
-    tables of the protocol's paper stand at the end of the report. Without `cosines`, the table of
-    a single run's prompts says nothing of how alike they are: for a report that does not show it.
+    tables of the protocol's paper stand at the end of the report. With
+    `cosines=False`, a single run's table of prompts has no cosines: the terminal shows none.
     """
     path = given_path("store", store)
     require_store(path)

@@ -136,9 +136,9 @@ REMEMBERED, LONGEST = 1024, 4096
 
 
 def read_prompt(body: bytes, *, whole: bool | Literal["texts"]) -> tuple[Prompt, int]:
-    """A prompt and the number of its edits; unless it is `whole`, without its texts.
+    """Return a prompt and the number of its edits; unless it is `whole`, without its texts.
 
-    With *texts* its sections have their texts and no edits, which take longer than all else.
+    With *texts*, sections have their texts but no edits: decoding edits takes most of the time.
     """
     return (_remembered if len(body) <= LONGEST else _decode_prompt)(body, whole)
 

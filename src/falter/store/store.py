@@ -335,7 +335,7 @@ class Store:
 
         Without `sections` the prompts have choices and target but no text, except where scoring
         needs the text: a reply in a required form is read together with its prompt.
-        With *texts* they have their texts and no edits.
+        With *texts* they have their texts but no edits.
         """
         with self.reading():
             yield from self._cells(run, items, panel, within, sections)

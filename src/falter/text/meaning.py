@@ -321,7 +321,7 @@ _KINDS: tuple[MeaningCheck, ...] = ("number", "negation", "quantifier")
 
 @cache
 def _empty_pieces(language: str) -> set[str]:
-    """The pieces between spaces that are known to hold nothing counted: nearly all of them."""
+    """Return the known pieces without counted features, a set that callers extend."""
     return set()
 
 
