@@ -10,6 +10,7 @@ import math
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,7 +148,7 @@ def tables_with_evidence(
     checks = _Checks(store, run)
     builders = [TableBuilder(run, place) for place in range(len(run.panels))]
     gathered = [_Gathered(run) for _ in run.panels]
-    sections = bool(checks.recipes)
+    sections: Literal["texts"] | bool = "texts" if checks.recipes else False
     for cell, score, reread in cells_read_twice(store, run, scorers, seconds, sections=sections):
         builders[cell.panel].add(cell, score)
         gathered[cell.panel].add(cell, reread, checks)
@@ -172,6 +173,7 @@ class _Checks:
         self._language = run.experiment.get("language") or "en"
         self._found: dict[tuple[str, str, int, int], bool] = {}
         self._known, self._fresh = ValueCache(FILE), dict[bytes, bytes]()
+        self._has_known = self._known.path.exists()
         steps = frozenset(n for n, recipe in enumerate(run.recipes) if recipe.steps)
         counts = store.item_counts(run)
         sizes: dict[str, int] = {}
@@ -198,7 +200,7 @@ class _Checks:
     def _looked_up(self, before: Prompt, after: Prompt) -> bool:
         identities = canonical([before.identity(), after.identity()])
         key = key_of(code_mark(), self._language.encode(), identities)
-        known = self._known.find([key]).get(key)
+        known = self._known.find([key]).get(key) if self._has_known else None
         if known in (b"0", b"1"):
             return known == b"1"
         fails = loses_meaning(before, after, self._language)

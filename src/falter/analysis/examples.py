@@ -256,7 +256,7 @@ def cells_read_twice(
     scorers: Mapping[str, Scorer],
     seconds: Sequence[Scorer | None],
     *,
-    sections: bool = False,
+    sections: bool | Literal["texts"] = False,
 ) -> Iterator[tuple[StoredCell, Score | None, Score | None]]:
     """Yield every planned cell with its score and the score of its panel's second scorer.
 
@@ -264,7 +264,7 @@ def cells_read_twice(
     has None.
     """
     readers = [*(second for second in seconds if second is not None), *scorers.values()]
-    sections = sections or any(reader.needs_prompt for reader in readers)
+    sections = any(reader.needs_prompt for reader in readers) or sections
     # Both iterators read the cells chunk by chunk, so `tee` buffers little.
     cells, again = tee(store.cells(run, sections=sections))
     first = scored_cells(store, run, scorers, cells=cells)

@@ -53,8 +53,10 @@ def report(
         raise click.UsageError(
             f"The store {store_path} does not exist; start a run, or name the store with --store"
         )
+    # The terminal shows no cosine of prompts, and encoding takes longest.
+    shown = {"published": published, "cosines": any(forms.values()) or bool(exports)}
     with replies_read(Console(stderr=True)):
-        result = open_result(store_path, run, incomplete=partial, published=published)
+        result = open_result(store_path, run, incomplete=partial, **shown)
     for form, folder in exports:
         files = result.export(form, folder)
         written = f"{len(files):,} file{'' if len(files) == 1 else 's'}"

@@ -32,9 +32,12 @@ from falter.store.studies import StoredStudy
 
 
 def part_results(
-    store: Store, stored: StoredStudy, *, incomplete: bool = False
+    store: Store, stored: StoredStudy, *, incomplete: bool = False, cosines: bool = True
 ) -> tuple[PartResult, ...]:
-    """Return the results of a study's parts; `incomplete` accepts unfinished runs."""
+    """Return the results of a study's parts; `incomplete` accepts unfinished runs.
+
+    With `cosines=False`, the prompts of a single run are not encoded, which is the slowest step.
+    """
     return tuple(
         part_result(
             store,
@@ -43,7 +46,7 @@ def part_results(
                 title=part.title,
                 experiment=part.experiment,
                 judges=part.judges,
-                compares=part.compares,
+                compares=part.compares and (cosines or bool(stored.protocol)),
             ),
             store.find_run(part.run).run,
             incomplete=incomplete,

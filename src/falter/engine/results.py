@@ -397,17 +397,20 @@ def open_result(
     *,
     incomplete: bool = False,
     published: bool = False,
+    cosines: bool = True,
 ) -> Result:
     """Return the result of a stored run or study, by the first digits of its id or the newest.
 
     Unless `incomplete`, a run that is not finished is refused. With `published`, the tables of the
-    protocol's paper are at the end of the report.
+    protocol's paper are at the end of the report. With `cosines=False`, the table of a single run's
+    prompts has no cosines; the terminal does not show them.
     """
     path = given_path("store", store)
     require_store(path)
     with Store(path, writes=False) as opened:
         stored = find_study(opened, name)
-        return stored_result(opened, stored, path, incomplete=incomplete, published=published)
+        shown = {"published": published, "cosines": cosines}
+        return stored_result(opened, stored, path, incomplete=incomplete, **shown)
 
 
 def stored_result(
@@ -417,11 +420,12 @@ def stored_result(
     *,
     incomplete: bool = False,
     published: bool = False,
+    cosines: bool = True,
 ) -> Result:
     """Return the result of a study in an open store; see `open_result`."""
     if published:
         check_published(stored.protocol)
-    results = part_results(store, stored, incomplete=incomplete)
+    results = part_results(store, stored, incomplete=incomplete, cosines=cosines)
     study = shown_study(store, stored, results, published=published)
     return Result(study, results, path)
 

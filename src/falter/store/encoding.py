@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -84,13 +84,13 @@ def _pack_section(section: Section) -> list[Any]:
     return [*packed, True] if section.opens else packed
 
 
-def _section(packed: Sequence[Any]) -> Section:
+def _section(packed: Sequence[Any], edited: bool = True) -> Section:
     name, kind, text, *spans = packed
     return Section(
         name=name,
         kind=kind,
         text=text,
-        edits=_edits(spans[0]) if spans else (),
+        edits=_edits(spans[0]) if spans and edited else (),
         protected=tuple((start, end) for start, end in spans[1]) if len(spans) > 1 else (),
         opens=len(spans) > 2,
     )
@@ -135,12 +135,15 @@ def _edit_count(packed: Sequence[Any]) -> int:
 REMEMBERED, LONGEST = 1024, 4096
 
 
-def read_prompt(body: bytes, *, whole: bool) -> tuple[Prompt, int]:
-    """A prompt and the number of its edits; unless it is `whole`, without its texts."""
+def read_prompt(body: bytes, *, whole: bool | Literal["texts"]) -> tuple[Prompt, int]:
+    """Return a prompt and the number of its edits; unless it is `whole`, without its texts.
+
+    With *texts*, sections have their texts but no edits: decoding edits takes most of the time.
+    """
     return (_remembered if len(body) <= LONGEST else _decode_prompt)(body, whole)
 
 
-def _decode_prompt(body: bytes, whole: bool) -> tuple[Prompt, int]:
+def _decode_prompt(body: bytes, whole: bool | Literal["texts"]) -> tuple[Prompt, int]:
     content = orjson.loads(body)
     sections = content.pop("s")
     edits = sum(_edit_count(s[3]) for s in sections if len(s) > 3)
@@ -151,9 +154,9 @@ def _decode_prompt(body: bytes, whole: bool) -> tuple[Prompt, int]:
             Demonstration(sections=tuple(map(_section, parts)), answer=answer)
             for parts, answer in demonstrations
         ]
-        prompt = replace(
-            prompt, sections=tuple(map(_section, sections)), demonstrations=tuple(shown)
-        )
+        if shown:
+            prompt = replace(prompt, demonstrations=tuple(shown))
+        prompt = prompt.with_sections(tuple([_section(s, whole is True) for s in sections]))
     return prompt, edits
 
 

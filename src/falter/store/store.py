@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import orjson
 
@@ -343,7 +343,7 @@ class Store:
         items: Collection[str] | None = None,
         panel: int | None = None,
         within: CellRange | None = None,
-        sections: bool = True,
+        sections: bool | Literal["texts"] = True,
     ) -> Iterator[StoredCell]:
         """Yield planned cells in plan order with their responses.
 
@@ -351,7 +351,8 @@ class Store:
         index in the run. `within` selects one item's range of cells without reading other cells.
 
         Without `sections` the prompts have choices and target but no text. Prompts keep their text
-        if scoring needs it: a response in a required form is read together with its prompt.
+        if scoring needs it: a response in a required form is read together with its prompt. With
+        *texts*, prompts have their texts but no edits.
         """
         with self.reading():
             yield from self._cells(run, items, panel, within, sections)
@@ -362,7 +363,7 @@ class Store:
         items: Collection[str] | None,
         panel: int | None,
         within: CellRange | None,
-        sections: bool,
+        sections: bool | Literal["texts"],
     ) -> Iterator[StoredCell]:
         recipes = {self._row("recipes", r.id): r for r in run.recipes}
         whole = {number: sections or r.asks_for_a_reply for number, r in recipes.items()}

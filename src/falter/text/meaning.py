@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
+from itertools import filterfalse
 from typing import Literal, NamedTuple, TypeVar
 
 from falter.records.lazy_regex import late_regex
@@ -204,8 +205,7 @@ def _symbols(text: str, language: str) -> Counter[str]:
 def lost_symbols(before: str, after: str) -> list[str]:
     """Return the symbolic letters that occur less often in the second text."""
     old = _symbols(before, "en")
-    new = Counter(match.group() for match in _LETTER.finditer(after)) if old else Counter()
-    return list((old - new).elements())
+    return list((old - _text_features(after, "en").letters).elements()) if old else []
 
 
 MeaningCheck = Literal[
@@ -242,7 +242,7 @@ def _flags(before: str, after: str, language: str) -> tuple[MeaningFlag, ...]:
     if before.strip() == after.strip():
         return ()
     new = _text_features(after, language)
-    spans = Counter(before[start:end].strip() for start, end in protect(before))
+    spans = _protected(before, language)
     lost_spans = [text for text, count in spans.items() if after.count(text) < count]
     losses: list[tuple[MeaningCheck, list[str]]] = [("span", lost_spans)]
     losses += [
@@ -258,29 +258,39 @@ def _flags(before: str, after: str, language: str) -> tuple[MeaningFlag, ...]:
 
 
 class _Counted(NamedTuple):
-    """The counted features of a text: its numbers, negations, quantifiers, and all its words."""
+    """The counted features of a text: numbers, negations, quantifiers, lone letters, all words."""
 
     numbers: Counter[str]
     denials: Counter[str]
     amounts: Counter[str]
+    letters: Counter[str]
     wholes: list[str]
     counts: Counter[str]
 
 
 def _count_features(text: str, language: str) -> _Counted:
-    numbers, denials, amounts = Counter[str](), Counter[str](), Counter[str]()
-    pieces = text.split(" ")
-    for piece, count in Counter(pieces).items():
-        counted = _counted_words if len(piece) < _LONGEST_KEPT else _counted_words.__wrapped__
-        for kind, word in counted(piece, language):
-            {"number": numbers, "negation": denials, "quantifier": amounts}[kind][word] += count
+    kinds: dict[str, Counter[str]] = {kind: Counter() for kind in (*_KINDS, "symbol")}
+    pieces, empty = Counter(text.split(" ")), _empty_pieces(language)
+    for piece in filterfalse(empty.__contains__, pieces):
+        short = len(piece) < _LONGEST_KEPT
+        counted = (_counted_words if short else _counted_words.__wrapped__)(piece, language)
+        if short and not counted and len(empty) < _MOST_KEPT:
+            empty.add(piece)
+        for kind, word in counted:
+            kinds[kind][word] += pieces[piece]
     wholes = _WHOLE.findall(text.lower())
-    figures = _figures(" ".join(piece for piece in pieces if not piece.isalpha()), language)
-    return _Counted(numbers + figures, denials, amounts, wholes, Counter(wholes))
+    figures = _figures(" ".join(filterfalse(str.isalpha, text.split(" "))), language)
+    numbers, denials, amounts, letters = kinds.values()
+    return _Counted(numbers + figures, denials, amounts, letters, wholes, Counter(wholes))
 
 
 # Every recipe is held against the same few texts: each is read once.
 _text_features = cached_by_text(_count_features)
+
+
+@cached_by_text
+def _protected(text: str, language: str) -> Counter[str]:
+    return Counter(text[start:end].strip() for start, end in protect(text))
 
 
 # A report asks twice about the same two texts, of each model and for each form. Memory stays
@@ -305,14 +315,22 @@ def _plus(added: Iterator[str]) -> list[str]:
 
 
 _LONGEST_KEPT = 40  # characters: some scripts write a sentence without a space
+_MOST_KEPT = 16_384
+_KINDS: tuple[MeaningCheck, ...] = ("number", "negation", "quantifier")
 
 
-@lru_cache(maxsize=16_384)
+@cache
+def _empty_pieces(language: str) -> set[str]:
+    """Return the known pieces without counted features, a set that callers extend."""
+    return set()
+
+
+@lru_cache(maxsize=_MOST_KEPT)
 def _counted_words(piece: str, language: str) -> Sequence[tuple[MeaningCheck, str]]:
     """The words between two spaces that are counted, with the checks that count them."""
-    kinds: tuple[MeaningCheck, ...] = ("number", "negation", "quantifier")
     words = [word for token in _TOKEN.findall(piece) for word in _parts(token, language)]
-    return [(kind, word) for word in words for kind in kinds if word in _folded(kind, language)]
+    found = [(kind, word) for word in words for kind in _KINDS if word in _folded(kind, language)]
+    return [*found, *(("symbol", letter) for letter in _LETTER.findall(piece))]
 
 
 @cache
@@ -360,6 +378,7 @@ _GROUPED = {
 }
 
 
+@cached_by_text
 def _figures(text: str, language: str) -> Counter[str]:
     """The numbers in figures, with their sign and without marks between thousands."""
     grouped = _GROUPED[language == "en"]
@@ -397,12 +416,12 @@ def _other_words(before: _Counted, after: _Counted) -> Iterator[str]:
         pairs = zip(old, new, strict=True)
     # Aligning takes longer than all other checks together. What it pairs has the same neighbours.
     elif max(len(old), len(new)) < _MOST_ALIGNED:
-        places = _neighbours(old, gone)
+        places, around = _neighbours(new, added), ("", *old, "")
         if any(
             _is_other_word(first, second)
-            for between, words in _neighbours(new, added).items()
-            for first in places.get(between, ())
-            for second in words
+            for left, first, right in zip(around, old, around[2:], strict=False)
+            if first in gone
+            for second in places.get((left, right), ())
         ):
             pairs = _aligned(old, new)
     for first, second in pairs:
@@ -412,16 +431,17 @@ def _other_words(before: _Counted, after: _Counted) -> Iterator[str]:
 
 def _surplus(larger: Counter[str], smaller: Counter[str]) -> set[str]:
     """Return the common words that one text has more often than the other."""
-    apart = larger.items() - smaller.items()
-    return {word for word, count in apart if count > smaller[word] and word in common_words()}
+    count_in_smaller = smaller.get
+    more = {word for word, count in larger.items() if count > count_in_smaller(word, 0)}
+    return more & common_words()
 
 
 def _neighbours(words: Sequence[str], chosen: set[str]) -> dict[tuple[str, str], set[str]]:
     """The chosen words that stand between two others, by these two."""
     found: dict[tuple[str, str], set[str]] = {}
-    for before, word, after in zip(("", *words), words, (*words[1:], ""), strict=False):
-        if word in chosen:
-            found.setdefault((before, after), set()).add(word)
+    around = ("", *words, "")
+    for n in [n for n, word in enumerate(words) if word in chosen]:
+        found.setdefault((around[n], around[n + 2]), set()).add(words[n])
     return found
 
 
