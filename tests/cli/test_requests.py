@@ -115,6 +115,15 @@ def test_many_files_and_none_written_over(
     assert "several models cannot be written" in capsys.readouterr().err
 
 
+def test_a_file_name_has_one_place_for_a_number(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, output = tmp_path / "a.db", str(tmp_path / "a-%d-%d.jsonl")
+    assert invoke(["requests", "export", *line(store), "-o", output]) == 2
+    assert "has more than one place for a number" in capsys.readouterr().err
+    assert list(tmp_path.glob("*.jsonl")) == []
+
+
 def test_a_form_is_for_those_who_are_asked_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -103,7 +103,10 @@ class _Files:
 
     def __init__(self, output: str, per_file: int) -> None:
         self._output, self._per_file = output, per_file
-        self._numbered = len(PLACE.findall(output)) == 1
+        places = len(PLACE.findall(output))
+        if places > 1:
+            raise refusal(UsageError, "engine.several_places", output=output)
+        self._numbered = places == 1
         if not self._numbered:
             self._path(0)
         self._file: BinaryIO | None = None
@@ -151,7 +154,7 @@ class _Files:
         self._model, self._in_file = client.model.id, 0
 
     def _path(self, number: int) -> Path:
-        path = Path(PLACE.sub(lambda place: place[0] % number, self._output, count=1))
+        path = Path(PLACE.sub(lambda place: place[0] % number, self._output))
         if path.exists():
             raise refusal(UsageError, "engine.file_exists", path=path)
         return path
