@@ -249,6 +249,9 @@ def _results(paths: Sequence[Path]) -> Iterator[tuple[Path, int, forms.ResultLin
                 number = 0
                 while line := file.readline(LONGEST_LINE):
                     number += 1
+                    rest = line
+                    while rest and not rest.endswith(b"\n"):  # the line is too long, or the last
+                        rest = file.readline(LONGEST_LINE)
                     if line.strip():
                         yield path, number, forms.read_result(_json(line))
         except OSError as error:
