@@ -58,6 +58,16 @@ def test_it_opens_and_every_hash_still_fits(path: Path) -> None:
     assert (report.problems, report.checked > 100) == ((), True)
 
 
+def test_the_hint_of_a_refused_merge_brings_it_up_to_date(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    merging = ["store", "merge", str(path), "--store", str(tmp_path / "new.db")]
+    assert invoke(merging) == 2
+    assert f"hint: 'falter store verify --store {path}' brings" in capsys.readouterr().err
+    assert invoke(["store", "verify", "--store", str(path)]) == 0
+    assert invoke(merging) == 0
+
+
 def test_its_finished_runs_are_finished_in_a_merged_store(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
