@@ -13,6 +13,7 @@ from batch_server import answer, letter, prompt_of
 from falter.cli.app import invoke
 from falter.clients.request_files import is_named, read_result
 from falter.clients.settings import FORMS
+from falter.engine import requests as engine_requests
 from falter.records.ids import short
 from falter.store.maintenance import verify
 from falter.store.store import Store
@@ -115,6 +116,15 @@ def test_many_files_and_none_written_over(
     assert "several models cannot be written" in capsys.readouterr().err
 
 
+def test_a_file_name_has_one_place_for_a_number(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, output = tmp_path / "a.db", str(tmp_path / "a-%d-%d.jsonl")
+    assert invoke(["requests", "export", *line(store), "-o", output]) == 2
+    assert "has more than one place for a number" in capsys.readouterr().err
+    assert list(tmp_path.glob("*.jsonl")) == []
+
+
 def test_a_form_is_for_those_who_are_asked_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -192,6 +202,22 @@ def test_what_is_wrong_is_refused_or_counted(
     ]
     assert texts(store)[rows[0]["custom_id"]] == letter(prompt_of(rows[0]["body"]))
     assert len(texts(store)) == 4
+
+
+def test_a_line_that_is_too_long_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has one number and counts once, and its end is no result."""
+    monkeypatch.setattr(engine_requests, "LONGEST_LINE", 2000)
+    results = [openai(row) for row in export(tmp_path / "a.db", tmp_path / "out.jsonl")[:3]]
+    long = "x" * (2000 * 3) + json.dumps(results[1]) + "\n"
+    results[2]["response"]["body"]["model"] = "m-mini"
+    lines = [results[0], long, results[2]]
+    assert taken_in(tmp_path / "a.db", lines) == 2
+    assert "line 3: the response is of 'm-mini'" in capsys.readouterr().err
+    assert taken_in(tmp_path / "a.db", lines, "--any-model") == 0
+    said = capsys.readouterr().err
+    assert "2 responses stored" in said and "note: 1 lines have no result" in said
 
 
 def run_of(store: Path) -> str:

@@ -18,7 +18,8 @@ from falter.perturbations.options import movable, refers
 from falter.perturbations.recipes import Applied
 from falter.records.render import choice_block, continuations, messages, plain
 from falter.records.rng import Rng
-from falter.records.types import Demonstration, Prompt, Recipe, Section
+from falter.records.types import Demonstration, Item, Prompt, Recipe, Section
+from falter.tasks import Template
 
 DATA = Path(__file__).parents[1] / "data"
 LABELS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -114,6 +115,9 @@ def test_labels_change_and_the_template_follows(style: str, shown: str, word: st
         ("Nur den Buchstaben.", "digits", None),
         ("The letter, in capitals.", "lower", None),
         ('{"answer": "the letter"}', "digits", '{"answer": "the number"}'),
+        ("Answer the question with a letter.", "roman", "Answer the question with a numeral."),
+        ("Read the letter and choose.", "digits", None),
+        ("Only the letter from A to C", "digits", "Only the number from 1 to 3"),
     ],
 )  # fmt: skip
 def test_words_about_labels(rule: str, style: str, expected: str | None) -> None:
@@ -124,6 +128,22 @@ def test_words_about_labels(rule: str, style: str, expected: str | None) -> None
     assert status == ("not_applicable" if expected is None else "changed")
     if expected is not None:
         assert after.sections[2].text == f"\n\n{expected}"
+
+
+def test_a_letter_that_somebody_wrote_stays() -> None:
+    """Only the word for a label changes, also where an item's text is part of the system prompt."""
+    parts = {
+        "system": "{case}",
+        "input": "Which team answers?",
+        "choices": "{choices}",
+        "output_format": "Reply with the letter of your choice.",
+    }
+    case = {"case": "A customer wrote a letter to us, and the bank two letters to him."}
+    item = Item(task="t", key="1", fields=case, choices=("Post", "Billing"), target=0)
+    prompt = Template.parse(parts, answer_as="label").build(item)
+    after, status, _ = run(prompt, "relabel_choices")
+    assert (status, after.sections[0].text) == ("changed", prompt.sections[0].text)
+    assert plain(after).endswith("\n1. Post\n2. Billing\nReply with the number of your choice.")
 
 
 @pytest.mark.parametrize(

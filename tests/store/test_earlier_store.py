@@ -17,14 +17,17 @@ from typing import Any
 
 import pytest
 
+from falter.cli.app import invoke
 from falter.engine.config import read_experiment
 from falter.engine.resolving import resolve
 from falter.engine.results import open_result
 from falter.perturbations import perturbations
 from falter.records.codec import to_json
+from falter.records.ids import short
 from falter.records.types import Estimate
 from falter.scorers.reading.reading import READER_VERSION
 from falter.store.maintenance import verify
+from falter.store.merge import merge
 from falter.store.store import Store
 
 DATA = Path(__file__).parents[1] / "data"
@@ -53,6 +56,33 @@ def test_it_opens_and_every_hash_still_fits(path: Path) -> None:
         report = verify(store)
         assert [stored.run.id for stored in store.runs()] == list(EARLIER)
     assert (report.problems, report.checked > 100) == ((), True)
+
+
+def test_the_hint_of_a_refused_merge_brings_it_up_to_date(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    merging = ["store", "merge", str(path), "--store", str(tmp_path / "new.db")]
+    assert invoke(merging) == 2
+    assert f"hint: 'falter store verify --store {path}' brings" in capsys.readouterr().err
+    assert invoke(["store", "verify", "--store", str(path)]) == 0
+    assert invoke(merging) == 0
+
+
+def test_its_finished_runs_are_finished_in_a_merged_store(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its plans were not counted; a plan with a gap is not whole, and the command says so."""
+    with Store(path) as store:
+        merge([path], tmp_path / "new.db")
+        store.db.execute("DELETE FROM cells WHERE run = 1 AND sequence = 3")
+        lost = short(store.runs()[0].run.id)
+    with Store(tmp_path / "new.db") as store:
+        assert all(stored.planned and stored.finished_at for stored in store.runs())
+        assert verify(store).problems == ()
+    assert invoke(["store", "merge", str(path), "--store", str(tmp_path / "gap.db")]) == 0
+    assert f"note: cells of run {lost} are missing" in capsys.readouterr().err
+    with Store(tmp_path / "gap.db") as store:
+        assert [stored.finished_at is None for stored in store.runs()] == [True, False]
 
 
 def test_its_recipes_and_models_say_what_they_are(path: Path) -> None:

@@ -83,6 +83,20 @@ def test_a_plan_is_complete_only_when_said_so(path: Path) -> None:
         assert store.begin_run(RUN) is True
 
 
+def test_a_plan_without_cells_is_not_complete(path: Path) -> None:
+    """Nor is a plan that an old version marked and whose cells are lost, as `verify` says."""
+    with Store(path) as store:
+        store.begin_run(RUN)
+        store.finish_plan(RUN)
+        store.finish_run(RUN)
+        assert (store.find_run().planned, store.find_run().finished_at) == (False, None)
+        assert store.begin_run(RUN) is False
+        assert verify(store).problems == ()
+        store.db.execute("UPDATE runs SET planned = 1")
+        assert store.begin_run(RUN) is False
+        assert "is lost" in verify(store).problems[0]
+
+
 def test_runs_are_found_by_the_start_of_their_id(path: Path) -> None:
     with Store(path) as store:
         with pytest.raises(StoreError, match="holds no run"):

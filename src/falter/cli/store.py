@@ -142,6 +142,12 @@ def _say_added(report: MergeReport, path: Path) -> None:
             f"response that was already in {path} is kept",
             err=True,
         )
+    for run in report.incomplete:
+        click.echo(
+            f"note: cells of run {short(run)} are missing, so it is not finished; run its command "
+            "again to complete it",
+            err=True,
+        )
 
 
 @store.command("runs")

@@ -110,7 +110,10 @@ class _Files:
 
     def __init__(self, output: str, per_file: int) -> None:
         self._output, self._per_file = output, per_file
-        self._numbered = len(PLACE.findall(output)) == 1
+        places = len(PLACE.findall(output))
+        if places > 1:
+            raise refusal(UsageError, "engine.several_places", output=output)
+        self._numbered = places == 1
         if not self._numbered:
             self._path(0)
         self._file: BinaryIO | None = None
@@ -162,7 +165,7 @@ class _Files:
 
     def _path(self, number: int) -> Path:
         """Return the path of a file by its number; raise if that file exists."""
-        path = Path(PLACE.sub(lambda place: place[0] % number, self._output, count=1))
+        path = Path(PLACE.sub(lambda place: place[0] % number, self._output))
         if path.exists():
             raise refusal(UsageError, "engine.file_exists", path=path)
         return path
@@ -262,6 +265,9 @@ def _results(paths: Sequence[Path]) -> Iterator[tuple[Path, int, forms.ResultLin
                 number = 0
                 while line := file.readline(LONGEST_LINE):
                     number += 1
+                    rest = line
+                    while rest and not rest.endswith(b"\n"):  # the line is too long, or the last
+                        rest = file.readline(LONGEST_LINE)
                     if line.strip():
                         yield path, number, forms.read_result(_json(line))
         except OSError as error:

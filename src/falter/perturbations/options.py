@@ -263,7 +263,7 @@ def _unlabelled(line: str) -> str:
 _LETTER = _named("letter")
 _LEFT = {
     "lower": re.compile(r"\b(?:capitals|capital\s+letters?|upper-?case)\b", re.I),
-    "": re.compile(r"\b(?:letters?|Buchstaben?|lettres?|letras?|lettera|lettere)\b", re.IGNORECASE),
+    "": _named("letters_left"),
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from falter.records.errors import StoreError, UnknownName, refusal
 from falter.records.ids import short
-from falter.store.encoding import blob, cell_mark
+from falter.store.encoding import blob, cell_mark, name_of
 from falter.store.integrity import COLUMNS, Soundness
 from falter.store.maintenance import opened_as_it_is
 from falter.store.store import Store
@@ -27,11 +27,13 @@ class MergeReport:
     """The number of rows added to each table.
 
     `twice` counts the requests that two stores had sent, with different responses. The response
-    that was stored first is kept.
+    that was stored first is kept. `incomplete` are the runs that lack cells although a source calls
+    their plan whole.
     """
 
     added: dict[str, int]
     twice: int
+    incomplete: tuple[str, ...]
 
 
 def merge(sources: Sequence[Path], to: Path, runs: Collection[str] | None = None) -> MergeReport:
@@ -52,10 +54,11 @@ def merge(sources: Sequence[Path], to: Path, runs: Collection[str] | None = None
                 union = _Union(Soundness(db), source, new, runs)
                 union.take()
             added += union.added
-            planned |= union.planned
+            # A counted plan says more than the 1 of an old store.
+            planned |= {r: max(n, planned.get(r, 0)) for r, n in union.planned.items()}
             twice += union.twice
-        _finish(new, planned)
-    return MergeReport(added=dict(added), twice=twice)
+        incomplete = _finish(new, planned)
+    return MergeReport(added=dict(added), twice=twice, incomplete=incomplete)
 
 
 class _Union:
@@ -70,7 +73,7 @@ class _Union:
     ) -> None:
         self.added: Counter[str] = Counter()
         self.planned: dict[bytes, int] = {}
-        """Run id -> number of cells, for the runs whose whole plan the source holds."""
+        """Number of cells, by run, of the runs whose whole plan the source holds; 1 if uncounted."""
         self.twice = 0
         self._sound, self._source, self._new = sound, source, new
         self._chosen = None if runs is None else {_full(sound, name) for name in runs}
@@ -138,7 +141,7 @@ class _Union:
 
     def _put_runs(self, rows: list[Row]) -> None:
         # `_finish` marks runs as planned and finished again, once all their rows are present.
-        self.planned |= {row[1]: row[4] for row in rows if row[4]}
+        self.planned |= {r[1]: r[4] for r in rows if isinstance(r[4], int) and r[4] > 0}
         self._numbered("runs", [(*row[:4], 0, None) for row in rows])
 
     def _put_studies(self, rows: list[Row]) -> None:
@@ -253,12 +256,18 @@ def _full(sound: Soundness, name: str) -> str:
     return str(matching[0])
 
 
-def _finish(new: Store, planned: dict[bytes, int]) -> None:
-    """Mark the runs whose plan is now whole, and the runs with a response for every cell."""
+def _finish(new: Store, planned: dict[bytes, int]) -> tuple[str, ...]:
+    """Mark the runs whose plan is now whole, and the runs with a response for every cell.
+
+    Old stores did not count the cells of a plan: it is whole if no panel lacks a cell before its
+    last. Return the runs that lack cells although a source calls their plan whole.
+    """
     with new.transaction():
         new.db.executemany(
-            "UPDATE runs SET planned = ?2 WHERE id = ?1 AND planned = 0 AND ?2 = "
-            "(SELECT count(*) FROM cells WHERE run = runs.number)",
+            "UPDATE runs SET planned = ?2 WHERE id = ?1 AND planned = 0 AND (?2 = "
+            "(SELECT count(*) FROM cells WHERE run = runs.number) OR (?2 = 1 AND EXISTS "
+            "(SELECT 1 FROM cells WHERE run = runs.number) AND NOT EXISTS (SELECT 1 FROM cells "
+            "WHERE run = runs.number GROUP BY panel HAVING count(*) <> max(sequence) + 1)))",
             planned.items(),
         )
         new.db.execute(
@@ -267,3 +276,5 @@ def _finish(new: Store, planned: dict[bytes, int]) -> None:
             "WHERE finished_at IS NULL AND planned > 0 AND NOT EXISTS (SELECT 1 FROM cells c "
             "LEFT JOIN responses r ON r.key = c.key WHERE c.run = runs.number AND r.key IS NULL)"
         )
+        unplanned = new.db.execute("SELECT id FROM runs WHERE planned = 0").fetchall()
+    return tuple([name_of(run) for (run,) in unplanned if run in planned])

@@ -210,7 +210,9 @@ class Store:
             self._put("recipes", [(blob(r.id), pack(r)) for r in run.recipes])
             self._put("models", [(blob(p.model.id), pack(p.model)) for p in run.panels])
         (planned,) = self.db.execute(
-            "SELECT planned FROM runs WHERE id = ?", (blob(run.id),)
+            "SELECT planned > 0 AND EXISTS (SELECT 1 FROM cells WHERE run = runs.number) "
+            "FROM runs WHERE id = ?",
+            (blob(run.id),),
         ).fetchone()
         return bool(planned)
 
@@ -242,20 +244,23 @@ class Store:
             )
 
     def finish_plan(self, run: Run) -> None:
-        """Mark the run's plan as completely stored, with the number of its cells."""
+        """Mark the run's plan as completely stored, with the number of its cells.
+
+        A plan without cells stays unmarked, because every plan has cells: they were lost.
+        """
         with self.transaction():
             self.db.execute(
-                # 0 means that the plan is not whole, so a plan without cells counts as 1.
-                "UPDATE runs SET planned = max(1, "
-                "(SELECT count(*) FROM cells WHERE run = runs.number)) WHERE id = ?",
+                "UPDATE runs SET planned = (SELECT count(*) FROM cells WHERE run = runs.number) "
+                "WHERE id = ?",
                 (blob(run.id),),
             )
 
     def finish_run(self, run: Run) -> None:
-        """Mark the run as complete: every planned cell has a response."""
+        """Mark the run as complete: it has a plan, and every planned cell has a response."""
         with self.transaction():
             self.db.execute(
-                "UPDATE runs SET finished_at = ? WHERE id = ?", (time.time(), blob(run.id))
+                "UPDATE runs SET finished_at = ? WHERE id = ? AND planned > 0",
+                (time.time(), blob(run.id)),
             )
 
     # Responses
