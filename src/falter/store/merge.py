@@ -73,7 +73,7 @@ class _Union:
     ) -> None:
         self.added: Counter[str] = Counter()
         self.planned: dict[bytes, int] = {}
-        """Number of cells, by run, of the runs whose whole plan the source holds; 1 if uncounted."""
+        """Number of cells of each run whose whole plan the source holds; 1 if not counted."""
         self.twice = 0
         self._sound, self._source, self._new = sound, source, new
         self._chosen = None if runs is None else {_full(sound, name) for name in runs}
