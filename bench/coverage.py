@@ -224,7 +224,7 @@ def _outcomes(
     yield covered("mean score", mean_score(scores, **options))
     rates = flip_rate(answers[:, 0], answers[:, 1:], again=again, **options)
     yield covered("flip rate", rates.rate)
-    yield covered("flips less asking again", rates.excess, "excess")
+    yield covered("flips minus repeating", rates.excess, "excess")
     yield covered("noise floor", noise_floor(answers[:, 0], again, **options))
     table = answers if world.runs > 1 else scores
     yield covered("prompt share", prompt_share(table, repeats=world.runs, **options).share)

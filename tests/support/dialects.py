@@ -105,7 +105,7 @@ DIALECTS = (
         name="max_completion_tokens",
         says="`max_tokens` is refused: use `max_completion_tokens`",
         met="gpt-5 and the o-series, through any gateway; litellm#13390",
-        does="sent under that name from then on, learnt once a model",
+        does="sent under that name from then on",
         serve=refusing("max_tokens", error(
             400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
             "'max_completion_tokens' instead.", param="max_tokens", code="unsupported_parameter",
@@ -117,7 +117,7 @@ DIALECTS = (
         name="temperature",
         says="`temperature: 0` is refused: only the default",
         met="the same models, everywhere",
-        does="left out once a model; stands beside every answer, in “served by”",
+        does="left out from then on; named in “served by” of every answer",
         serve=refusing("temperature", error(
             400, "Unsupported value: 'temperature' does not support 0 with this model. Only the "
             "default (1) value is supported.", param="temperature", code="unsupported_value",
@@ -143,7 +143,7 @@ DIALECTS = (
         name="seed",
         says="`seed`, `stop` or `top_p` is unknown",
         met="Gemini's compatible endpoint",
-        does="left out once a model, said and stored",
+        does="left out from then on, said and stored",
         serve=refusing("seed", error(400, 'Unknown name "seed": Cannot find field.')),
         sent=3, lacks=("seed",), served_by="m, asked without seed", doctor="text: 'Paris'",
     ),
@@ -151,7 +151,7 @@ DIALECTS = (
         name="system",
         says="the chat template refuses a system turn",
         met="Gemma, some Mistral models; vllm#2964",
-        does="its text goes in front of the first user turn, for all conditions alike",
+        does="its text goes before the first user turn, in all conditions",
         serve=lambda: _no_system, sent=3,
         has={"messages": [{"role": "user", "content": "Be brief.\n\nAnd France?"}]},
         served_by="m, system turn folded into the user's",
@@ -198,7 +198,7 @@ DIALECTS = (
         name="filter_400",
         says="HTTP 400 with code `content_filter`",
         met="Azure; helm#3327",
-        does="`refused`: an answer, stored and not asked again",
+        does="`refused`: an answer, stored and not sent again",
         serve=plain(error(400, "The response was filtered.", code="content_filter")),
         text="", finish="content_filter", served_by=None, doctor="finish reason content_filter",
     ),
@@ -244,7 +244,7 @@ DIALECTS = (
         name="finish_error",
         says="finish reason `error` without content",
         met="OpenRouter",
-        does="asked again, then a failure; never an empty answer",
+        does="sent again, then a failure; never an empty answer",
         serve=plain(good("", "error")), sent=4, text=None, finish=None, served_by=None,
         failure="unusable answer after 2 attempts: finish reason 'error'",
         doctor="text: failed: unusable answer",

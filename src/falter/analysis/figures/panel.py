@@ -41,12 +41,12 @@ FEW_INFORMATIVE = 20  # items; with fewer, `stats.rates.rate` counts each item o
 WIDE = "few items differ, so the interval is wide on purpose"
 NUMBERS, DETAILS = "Key numbers", "More numbers"
 
-PLUGIN_PARTS = {"data": "the item", "pert": "the prompt", "run": "asking again"}
+PLUGIN_PARTS = {"data": "the item", "pert": "the prompt", "run": "repeating"}
 CROSSED_PARTS = {
     "item": "the item",
-    "condition": "the prompt, alike for all items",
+    "condition": "the prompt, equal for all items",
     "interaction": "the prompt, item by item",
-    "run": "asking again",
+    "run": "repeating",
 }
 CROSSED_SHARES = {"condition": "brittleness_main", "interaction": "brittleness_interaction"}
 
@@ -257,14 +257,14 @@ def _variance(panel: PanelResult) -> Iterator[Figure]:
     crossed = panel.components["crossed"]
     rows: list[tuple[Value, ...]] = [
         ("prompt share: the item", share.item, None),
-        (f"prompt share: the {share.label}, alike for all items", share.condition, None),
+        (f"prompt share: the {share.label}, equal for all items", share.condition, None),
         (f"prompt share: the {share.label}, item by item", share.interaction, None),
-        ("prompt share: asking again", share.run, None),
+        ("prompt share: repeating", share.run, None),
     ]
     if panel.flips is not None:
         rows += [
-            ("flips when asked again", None, panel.flips.again),
-            ("flips beyond asking again", None, panel.flips.excess),
+            ("flips when repeated", None, panel.flips.again),
+            ("flips beyond repeating", None, panel.flips.excess),
         ]
     rows.append(("plug-in: total variance", plugin["total"], None))
     for name, label in CROSSED_PARTS.items():

@@ -112,7 +112,7 @@ def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
         read = ""
         if isinstance(valid, Estimate) and valid.value is not None:
             again = any(name == title_of(BASELINE) for _, _, name in known)
-            kinds = ", and the clean prompt asked again among the kinds, as the paper counts,"
+            kinds = ", and the repeated clean prompt among the kinds, as the paper counts,"
             read = (
                 f"With the replies that could be read alone{kinds if again else ''} it is "
                 f"{n.shown(valid, 'percent').with_unit(' %')}."

@@ -22,8 +22,8 @@ _USUAL = {
     "the item": "c-item",
     "the prompt": "c-pert",
     "the prompt, item by item": "c-pert",
-    "the prompt, alike for all items": "c-cond",
-    "asking again": "c-run",
+    "the prompt, equal for all items": "c-cond",
+    "repeating": "c-run",
 }
 
 

@@ -15,7 +15,7 @@ export const KINDS = [
   ["truncated", "to truncated", "cut off before an answer, and not as asked"],
   ["refused", "to refused", "declined, and not as asked"],
   ["failed", "failed", "no answer came"],
-  ["unstable", "unstable when asked again", "the same prompt asked again, another outcome"],
+  ["unstable", "unstable when repeated", "the same prompt sent again, another outcome"],
 ];
 const BIT = Object.fromEntries(KINDS.map(([name], n) => [name, 1 << n]));
 
