@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from falter.engine.gate_settings import GateSpec
 from falter.gate.decision import Criterion, CriterionResult, decide, gate_verdict, schedule
 from falter.gate.feasibility import PlannedCriterion, plan_gate
+from falter.gate.preparation import _items_changed
+from falter.gate.requirements import planned_criteria, requirements
 from falter.records.errors import InvalidValue
+from falter.records.types import BASELINE, Recipe, Step
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 import gate as bench_gate
@@ -200,6 +204,32 @@ def test_a_score_that_is_too_low_is_refused() -> None:
     assert plan(0.75, 10_000).refused[0].needed is None
     assert plan(0.9, 10).refused and not plan(0.9, 500).refused
     assert plan(None, 13).refused and not plan(None, 14).refused
+
+
+TYPOS = Recipe(label="typos", steps=(Step(name="typos", version=1),))
+NEGATED = Recipe(label="negated", steps=(Step(name="negated", version=1, effect="change"),))
+AGAIN = Recipe(label="again", repeat=1)
+
+
+def planned_average(changing: list[set[str]]) -> PlannedCriterion:
+    """The criterion about an average with one harmless recipe, a control and a repeat."""
+    recipes, spec = (BASELINE, TYPOS, NEGATED, AGAIN), GateSpec(max_drop={"average": 5})
+    (average,) = planned_criteria(
+        requirements(spec, recipes, compared=()),
+        spec,
+        recipes,
+        items=len(changing),
+        changed=_items_changed(recipes, changing),
+        baseline=None,
+        strict=True,
+    )
+    return average
+
+
+def test_an_average_is_planned_for_the_harmless_recipes_alone() -> None:
+    """Neither a control nor a repeat of the clean prompt narrows it."""
+    average = planned_average([{TYPOS.id, NEGATED.id}] * 100)
+    assert (average.conditions, average.variance) == (1, 0.1)
 
 
 # How often it is wrong: a smaller version of bench/gate.py

@@ -118,6 +118,7 @@ def _drops(spec: GateSpec, changing: Sequence[Recipe]) -> Iterator[Requirement]:
 def planned_criteria(
     required: Sequence[Requirement],
     spec: GateSpec,
+    recipes: Sequence[Recipe],
     *,
     items: int,
     changed: Mapping[str, int],
@@ -126,12 +127,15 @@ def planned_criteria(
 ) -> list[PlannedCriterion]:
     """Return the criteria with their numbers of items and shares of responses that flip.
 
-    `changed` has the number of items that each recipe changes, by recipe id. Under `KEEP` and
-    `FOLLOW` it has the number of items that any harmless recipe, or any control, changes.
+    `recipes` are all recipes of the run; an average is over the harmless ones. `changed` has the
+    number of items that each recipe changes, by recipe id. Under `KEEP` and `FOLLOW` it has the
+    number of items that any harmless recipe, or any control, changes.
 
     The share is the user's, otherwise the baseline file's, otherwise `USUAL_DISCORDANCE`. For
     unparsed responses it is the baseline file's, otherwise 0.
     """
+
+    averaged = {recipe.id for recipe in recipes if recipe.perturbs and not recipe.controls}
 
     def planned(each: Requirement) -> PlannedCriterion:
         share, source = _flips(each, baseline, strict)
@@ -148,7 +152,7 @@ def planned_criteria(
             items=items if not _key(each) else changed.get(_key(each), 0),
             discordance=share,
             source=source,
-            conditions=max(1, len(changed)) if each.kind == "average" else 1,
+            conditions=max(1, len(averaged)) if each.kind == "average" else 1,
             score=score,
         )
 
