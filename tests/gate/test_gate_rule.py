@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from falter.engine.gate_settings import GateSpec
+from falter.gate.baseline import Baseline
 from falter.gate.decision import Criterion, CriterionResult, decide, gate_verdict, schedule
 from falter.gate.feasibility import PlannedCriterion, plan_gate
 from falter.gate.preparation import _items_changed
 from falter.gate.requirements import planned_criteria, requirements
 from falter.records.errors import InvalidValue
-from falter.records.types import BASELINE, Recipe, Step
+from falter.records.types import BASELINE, Model, Recipe, Step
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 import gate as bench_gate
@@ -211,7 +212,9 @@ NEGATED = Recipe(label="negated", steps=(Step(name="negated", version=1, effect=
 AGAIN = Recipe(label="again", repeat=1)
 
 
-def planned_average(changing: list[set[str]]) -> PlannedCriterion:
+def planned_average(
+    changing: list[set[str]], baseline: Baseline | None = None
+) -> PlannedCriterion:
     """The criterion about an average with one harmless recipe, a control and a repeat."""
     recipes, spec = (BASELINE, TYPOS, NEGATED, AGAIN), GateSpec(max_drop={"average": 5})
     (average,) = planned_criteria(
@@ -220,7 +223,7 @@ def planned_average(changing: list[set[str]]) -> PlannedCriterion:
         recipes,
         items=len(changing),
         changed=_items_changed(recipes, changing),
-        baseline=None,
+        baseline=baseline,
         strict=True,
     )
     return average
@@ -230,6 +233,18 @@ def test_an_average_is_planned_for_the_harmless_recipes_alone() -> None:
     """Neither a control nor a repeat of the clean prompt narrows it."""
     average = planned_average([{TYPOS.id, NEGATED.id}] * 100)
     assert (average.conditions, average.variance) == (1, 0.1)
+
+
+def test_an_average_flips_as_often_as_its_own_recipes_in_the_baseline_file() -> None:
+    """A control turns every answer, and asking again turns none: neither counts."""
+    saved = Baseline(
+        version="1", task="t", scorer="exact", model=Model(client="simulated", name="m"), seed=0,
+        draws=1, repeats=1, manifest="", served_by=(),
+        conditions=tuple((r.label, r.id) for r in (BASELINE, TYPOS, NEGATED, AGAIN)),
+        rows={f"i{n}": ("1", "0" if n < 6 else "1", "0", "1") for n in range(30)},
+    )  # fmt: skip
+    average = planned_average([{TYPOS.id}] * 100, saved)
+    assert (average.discordance, average.source) == (0.2, "the baseline file")
 
 
 # How often it is wrong: a smaller version of bench/gate.py

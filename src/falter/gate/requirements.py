@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -138,7 +138,7 @@ def planned_criteria(
     averaged = {recipe.id for recipe in recipes if recipe.perturbs and not recipe.controls}
 
     def planned(each: Requirement) -> PlannedCriterion:
-        share, source = _flips(each, baseline, strict)
+        share, source = _flips(each, averaged, baseline, strict)
         if spec.discordance is not None and each.kind != "unread":
             share, source = spec.discordance, "the gate's settings"
         score = None
@@ -164,8 +164,13 @@ def _key(required: Requirement) -> str:
     return required.share or ("" if required.recipe is None else required.recipe.id)
 
 
-def _flips(required: Requirement, baseline: Baseline | None, strict: bool) -> tuple[float, str]:
-    """Return the share of responses that flip although nothing changed, and its source in words."""
+def _flips(
+    required: Requirement, averaged: Collection[str], baseline: Baseline | None, strict: bool
+) -> tuple[float, str]:
+    """Return the share of responses that flip although nothing changed, and its source in words.
+
+    `averaged` are the ids of the recipes that an average is over.
+    """
     unknown = (0.0, "none unread") if required.kind == "unread" else (USUAL_DISCORDANCE, "assumed")
     if required.kind == "score":
         return 0.0, "every answer right" if required.share is None else f"all {required.share}"
@@ -176,12 +181,13 @@ def _flips(required: Requirement, baseline: Baseline | None, strict: bool) -> tu
         flips = baseline.flips
         shares = [flips[0] / flips[1] if flips and flips[1] else None]
     else:
+        wanted = averaged if required.recipe is None else {required.recipe.id}
         shares = [
             baseline.unread_discordance(column)
             if required.kind == "unread"
             else baseline.discordance(column, strict=strict)
             for column, (_, identity) in enumerate(baseline.conditions)
-            if (column if required.recipe is None else identity == required.recipe.id)
+            if identity in wanted
         ]
     known = [share for share in shares if share is not None]
     return (sum(known) / len(known), "the baseline file") if known else unknown
