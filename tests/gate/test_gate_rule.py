@@ -235,6 +235,11 @@ def test_an_average_is_planned_for_the_harmless_recipes_alone() -> None:
     assert (average.conditions, average.variance) == (1, 0.1)
 
 
+def test_an_average_is_planned_for_the_items_that_a_harmless_recipe_changes() -> None:
+    average = planned_average([*[{TYPOS.id}] * 60, *[{NEGATED.id}] * 30, *[set[str]()] * 10])
+    assert average.items == 60
+
+
 def test_an_average_flips_as_often_as_its_own_recipes_in_the_baseline_file() -> None:
     """A control turns every answer, and asking again turns none: neither counts."""
     saved = Baseline(

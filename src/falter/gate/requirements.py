@@ -161,6 +161,8 @@ def planned_criteria(
 
 def _key(required: Requirement) -> str:
     """Return the key of a criterion in `changed`; an empty text if all items count."""
+    if required.kind == "average":
+        return KEEP
     return required.share or ("" if required.recipe is None else required.recipe.id)
 
 
