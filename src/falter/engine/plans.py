@@ -49,17 +49,19 @@ def panel_row(
     `of_all` multiplies everything that grows with the items, if the panel has only some of them.
     """
     p, cost = planned.panel, planned.cost.times(of_all)
+    items = round(of_all * len(p.items))
+    sampled = planned.items < items
     return {
         "task": p.panel.task,
         "scorer": p.panel.scorer,
         "scorer_because": p.because,
-        "items": round(of_all * len(p.items)),
+        "items": items,
         "recipes": len(p.conditions),
         "max_tokens": p.target.sampling.max_tokens,
         "thinks": p.thinks,
         "cells": cost.cells,
-        "estimated_from": planned.items if planned.items < round(of_all * len(p.items)) else None,
-        "tokens_error": planned.error,
+        "estimated_from": planned.items if sampled else None,
+        "tokens_error": planned.error if sampled else 0.0,
         "budget": budget_forecast(p),
         "stored": cost.stored,
         **asked_of(cost, p.client, p.target, price_list, batch),
