@@ -212,9 +212,7 @@ NEGATED = Recipe(label="negated", steps=(Step(name="negated", version=1, effect=
 AGAIN = Recipe(label="again", repeat=1)
 
 
-def planned_average(
-    changing: list[set[str]], baseline: Baseline | None = None
-) -> PlannedCriterion:
+def planned_average(changing: list[set[str]], baseline: Baseline | None = None) -> PlannedCriterion:
     """The criterion about an average with one harmless recipe, a control and a repeat."""
     recipes, spec = (BASELINE, TYPOS, NEGATED, AGAIN), GateSpec(max_drop={"average": 5})
     (average,) = planned_criteria(

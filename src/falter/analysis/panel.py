@@ -291,7 +291,7 @@ class _Panel:
         """Return the results of all recipes; `flips` has a share for each, or is empty."""
         carried = self.table.carry(self.values)
         verdicts = [None] * len(self.columns) if family is None else list(family.recipes)
-        rates = flips or [None] * len(self.columns)
+        rates: Sequence[Estimate | None] = flips or [None] * len(self.columns)
         return tuple(
             replace(self._recipe(n, verdict, carried), flips=rate)
             for n, verdict, rate in zip(self.columns, verdicts, rates, strict=True)
