@@ -90,6 +90,15 @@ def test_scores_that_move_by_half_a_thousandth_flip_nothing() -> None:
     assert [(recipe.lost, recipe.gained) for recipe in panel.recipes] == [(0, 0)] * 3
 
 
+def test_each_recipe_has_its_own_flip_rate() -> None:
+    """In its row of the figure `recipes`, and the same number as in the panel."""
+    found = analyse_tables([table(flips(100, 3, 2, each=0.1))], SETTINGS)
+    (panel,) = found.panels
+    assert panel.flips is not None
+    assert tuple(recipe.flips for recipe in panel.recipes) == panel.flips.conditions
+    assert all(recipe.flips and recipe.flips.value for recipe in panel.recipes)
+
+
 def test_five_clusters_give_no_number_an_interval() -> None:
     scores = flips(100, 3, 2)
     clustered = table(scores, clusters=[f"c{n // 20}" for n in range(100)])

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,21 @@ def test_an_error_in_a_file_names_its_setting(
     file.write_text("data: {path: good.jsonl}\ntemplate: '{q}'\nmodels: [simulated]\n")
     assert invoke(["plan", str(file)]) == 2
     assert "error: data.target is missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--task", "seed", "Unknown task 'seed'"),
+        ("--unparsed", "data", "--unparsed is 'data'; expected one of: wrong, excluded"),
+    ],
+)
+def test_a_value_with_the_name_of_an_option_stays_a_value(
+    option: str, value: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {"--task": "basics", "--model": "simulated", "--recipe": "typos", option: value}
+    assert invoke(["plan", *chain.from_iterable(settings.items())]) == 2
+    assert f"error: {message}\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("tail", ["list perturbations", "plan --task basics -m simulated --show 9"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 import time
 from pathlib import Path
 
@@ -88,6 +89,25 @@ def test_a_look_that_fails_shows_nothing(tmp_path: Path) -> None:
     with LiveDrops(tmp_path / "none" / "s.db", lambda: None, first=0.01) as drops:
         time.sleep(0.05)
         assert drops.shown() == ()
+
+
+def test_an_unforeseen_error_in_a_look_is_silent_and_the_next_look_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+    said: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", said.append)
+
+    def odd() -> None:
+        looks.append(1)
+        raise KeyError("odd")
+
+    with LiveDrops(tmp_path / "s.db", odd, first=0.01) as drops:
+        until = time.monotonic() + 60
+        while len(looks) < 2 and not said and time.monotonic() < until:
+            time.sleep(0.01)
+    assert len(looks) >= 2 and not said
+    assert drops.shown() == ()
 
 
 def test_how_many_replies_have_been_read_is_shown_meanwhile(tmp_path: Path) -> None:

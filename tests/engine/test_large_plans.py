@@ -76,7 +76,8 @@ def test_a_limit_is_planned_as_it_is_run(large: dict[str, Any], tmp_path: Path) 
 def test_a_small_plan_counts_every_prompt(large: dict[str, Any], tmp_path: Path) -> None:
     rows = [{"q": f"What is {n} + 1?", "a": str(n + 1)} for n in range(300)]
     small = {**large, "data": {"rows": rows, "target": "a"}}
-    assert falter.plan(store=tmp_path / "s.db", **small).panels[0]["estimated_from"] is None
+    (row,) = falter.plan(store=tmp_path / "s.db", **small).panels
+    assert (row["estimated_from"], row["tokens_error"]) == (None, 0.0)
 
 
 def test_the_command_counts_all_if_asked(

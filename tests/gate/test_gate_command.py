@@ -21,7 +21,7 @@ from falter.gate.baseline import read_baseline, save_baseline, write_baseline
 from falter.gate.build_servers import junit
 from falter.gate.figures import gate_study
 from falter.gate.preparation import Infeasible, keyword_gate, read_gate
-from falter.gate.run import run_gate
+from falter.gate.run import _GateRun, run_gate
 from falter.records.errors import UsageError
 from falter.report.forms.data import as_csv
 from falter.report.forms.latex import as_latex
@@ -266,6 +266,21 @@ def test_a_budget_bounds_the_items_whether_or_not_they_are_stored(tmp_path: Path
         run_gate(read_gate(simulated(tmp_path, budget={"calls": 100})), tmp_path / "s.db")
     with pytest.raises(UsageError, match=r"budget\.usd needs"):
         run_gate(read_gate(simulated(tmp_path, budget={"usd": 1})), tmp_path / "s.db")
+
+
+def test_a_spent_budget_is_noted_only_if_it_left_a_criterion_undecided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_GateRun, "_is_spent", True)
+    notes = {}
+    for margin in (60, 8):
+        settings = simulated(tmp_path, max_drop=margin, looks=4)
+        result = run_gate(read_gate(settings), tmp_path / "s.db")
+        assert result.look == 1
+        notes[result.verdict] = " ".join(result.notes)
+    assert notes.keys() == {"pass", "undecided"}
+    assert "the budget is spent" in notes["undecided"]
+    assert "budget" not in notes["pass"]
 
 
 def test_another_file_is_asked_beside_this_one(tmp_path: Path) -> None:

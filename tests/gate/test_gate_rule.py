@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from falter.engine.gate_settings import GateSpec
+from falter.gate.baseline import Baseline
 from falter.gate.decision import Criterion, CriterionResult, decide, gate_verdict, schedule
 from falter.gate.feasibility import PlannedCriterion, plan_gate
+from falter.gate.preparation import _items_changed
+from falter.gate.requirements import planned_criteria, requirements
 from falter.records.errors import InvalidValue
+from falter.records.types import BASELINE, Model, Recipe, Step
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 import gate as bench_gate
@@ -200,6 +205,49 @@ def test_a_score_that_is_too_low_is_refused() -> None:
     assert plan(0.75, 10_000).refused[0].needed is None
     assert plan(0.9, 10).refused and not plan(0.9, 500).refused
     assert plan(None, 13).refused and not plan(None, 14).refused
+
+
+TYPOS = Recipe(label="typos", steps=(Step(name="typos", version=1),))
+NEGATED = Recipe(label="negated", steps=(Step(name="negated", version=1, effect="change"),))
+AGAIN = Recipe(label="again", repeat=1)
+
+
+def planned_average(changing: list[set[str]], baseline: Baseline | None = None) -> PlannedCriterion:
+    """The criterion about an average with one harmless recipe, a control and a repeat."""
+    recipes, spec = (BASELINE, TYPOS, NEGATED, AGAIN), GateSpec(max_drop={"average": 5})
+    (average,) = planned_criteria(
+        requirements(spec, recipes, compared=()),
+        spec,
+        recipes,
+        items=len(changing),
+        changed=_items_changed(recipes, changing),
+        baseline=baseline,
+        strict=True,
+    )
+    return average
+
+
+def test_an_average_is_planned_for_the_harmless_recipes_alone() -> None:
+    """Neither a control nor a repeat of the clean prompt narrows it."""
+    average = planned_average([{TYPOS.id, NEGATED.id}] * 100)
+    assert (average.conditions, average.variance) == (1, 0.1)
+
+
+def test_an_average_is_planned_for_the_items_that_a_harmless_recipe_changes() -> None:
+    average = planned_average([*[{TYPOS.id}] * 60, *[{NEGATED.id}] * 30, *[set[str]()] * 10])
+    assert average.items == 60
+
+
+def test_an_average_flips_as_often_as_its_own_recipes_in_the_baseline_file() -> None:
+    """A control turns every answer, and asking again turns none: neither counts."""
+    saved = Baseline(
+        version="1", task="t", scorer="exact", model=Model(client="simulated", name="m"), seed=0,
+        draws=1, repeats=1, manifest="", served_by=(),
+        conditions=tuple((r.label, r.id) for r in (BASELINE, TYPOS, NEGATED, AGAIN)),
+        rows={f"i{n}": ("1", "0" if n < 6 else "1", "0", "1") for n in range(30)},
+    )  # fmt: skip
+    average = planned_average([{TYPOS.id}] * 100, saved)
+    assert (average.discordance, average.source) == (0.2, "the baseline file")
 
 
 # How often it is wrong: a smaller version of bench/gate.py

@@ -142,8 +142,8 @@ def test_a_judge_has_its_own_address_and_price_and_is_checked_first(
     assert not invoke(["plan", *arguments, "--prices", "2025-11", "--rewriter", "openai:gpt-4.1"])
     told = capsys.readouterr().out
     assert "to https://judge.example/v1, with the key in JUDGE_API_KEY" in told
-    assert re.search(r"comparing: at most \d+ calls of openai:gpt-4.1\n.*cost at most \d", told)
-    assert "together: " in told and "; cost at most " in told
+    assert re.search(r"comparing: at most \d+ calls of openai:gpt-4.1\n.*cost about \d", told)
+    assert "together: " in told and "; cost about " in told
     assert invoke(["run", *arguments]) == 2
     assert "JUDGE_API_KEY" in capsys.readouterr().err
     assert not client.requests

@@ -170,7 +170,8 @@ class _Panel:
     def result(self) -> PanelResult:
         table, components = self.table, self._components()
         family = family_of(table, self.settings)
-        recipes, averages = self._recipes(family), self._averages()
+        flips, averages = self._flips(), self._averages()
+        recipes = self._recipes(family, () if flips is None else flips.conditions)
         result = PanelResult(
             panel=table.panel,
             model=table.panel.model.label,
@@ -185,7 +186,7 @@ class _Panel:
             noise_floor=self._noise(),
             brittleness=components["plugin"]["brittleness"],
             prompt_share=self._prompt_share(),
-            flips=self._flips(),
+            flips=flips,
             worst=None
             if family is None or family.worst_name is None
             else self.sign(family.worst, recipe=family.worst_name),
@@ -284,12 +285,16 @@ class _Panel:
             mean = self._without_baseline("accuracy")
         return self.sign(mean, recipe="baseline", **about)
 
-    def _recipes(self, family: FamilyVerdicts | None) -> tuple[RecipeResult, ...]:
+    def _recipes(
+        self, family: FamilyVerdicts | None, flips: Sequence[Estimate]
+    ) -> tuple[RecipeResult, ...]:
+        """Return the results of all recipes; `flips` has a share for each, or is empty."""
         carried = self.table.carry(self.values)
         verdicts = [None] * len(self.columns) if family is None else list(family.recipes)
+        rates: Sequence[Estimate | None] = flips or [None] * len(self.columns)
         return tuple(
-            self._recipe(n, verdict, carried)
-            for n, verdict in zip(self.columns, verdicts, strict=True)
+            replace(self._recipe(n, verdict, carried), flips=rate)
+            for n, verdict, rate in zip(self.columns, verdicts, rates, strict=True)
         )
 
     def _recipe(self, n: int, verdict: RecipeVerdict | None, carried: Floats) -> RecipeResult:

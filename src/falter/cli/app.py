@@ -83,8 +83,9 @@ def usage_message(error: click.UsageError) -> str:
 _LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
 
 
-# `models[0].base_url` in `models[0].base_url is …`, and quoted names such as `'base_url'`
-_SETTING = re.compile(r"^[a-z_]+(?:\[\d+\])?(?:\.[a-z_]+)?(?= is )|'[a-z_]+'")
+# `models[0].base_url` in `models[0].base_url is …`, and quoted names such as `'base_url'`, but not
+# the value in `unparsed is 'data'`
+_SETTING = re.compile(r"^[a-z_]+(?:\[\d+\])?(?:\.[a-z_]+)?(?= is )|(?<! is )'[a-z_]+'")
 
 
 class Typed:
@@ -108,7 +109,8 @@ def typed_command() -> str:
 
 def in_flags(message: str, typed: object) -> str:
     """Return the message with option names in place of setting names, if no file was given."""
-    if not isinstance(typed, Typed) or typed.file:
+    # "Unknown task 'seed'": what follows is a name that the user gave, and no setting.
+    if not isinstance(typed, Typed) or typed.file or message.startswith("Unknown "):
         return message
     from falter.engine.config import EXPERIMENT, STUDY
     from falter.engine.settings import options_of

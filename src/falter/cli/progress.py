@@ -20,7 +20,7 @@ from falter.analysis.table import show_scored
 from falter.engine.scoring import run_scorers
 from falter.engine.sending import Progress
 from falter.records import numbers
-from falter.records.errors import FalterError, printable
+from falter.records.errors import printable
 from falter.records.interfaces import PreparedScorer
 from falter.records.planning import Price
 from falter.records.types import Estimate, Run
@@ -189,8 +189,8 @@ MOST_PANELS = 4
 class LiveDrops:
     """Thread that computes interim drops, rarely enough not to slow the run.
 
-    `shown` returns the largest drops of each panel at the last update. FalterError and ValueError
-    in an update are ignored, so that they cannot disturb the run.
+    `shown` returns the largest drops of each panel at the last update. An error in an update is
+    ignored, whatever it is: a preview must not disturb the run.
     """
 
     def __init__(self, path: Path, run: Callable[[], Run | None], *, first: float = FIRST) -> None:
@@ -215,7 +215,7 @@ class LiveDrops:
         wait = self._first
         while not self._stop.wait(wait):
             began = time.monotonic()
-            with contextlib.suppress(FalterError, ValueError):
+            with contextlib.suppress(Exception):
                 self._lines = self._drop_lines()
             wait = max(self._first, REST * (time.monotonic() - began))
 

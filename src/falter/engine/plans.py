@@ -49,17 +49,19 @@ def panel_row(
     `of_all` multiplies everything that grows with the items, if the panel has only some of them.
     """
     p, cost = planned.panel, planned.cost.times(of_all)
+    items = round(of_all * len(p.items))
+    sampled = planned.items < items
     return {
         "task": p.panel.task,
         "scorer": p.panel.scorer,
         "scorer_because": p.because,
-        "items": round(of_all * len(p.items)),
+        "items": items,
         "recipes": len(p.conditions),
         "max_tokens": p.target.sampling.max_tokens,
         "thinks": p.thinks,
         "cells": cost.cells,
-        "estimated_from": planned.items if planned.items < round(of_all * len(p.items)) else None,
-        "tokens_error": planned.error,
+        "estimated_from": planned.items if sampled else None,
+        "tokens_error": planned.error if sampled else 0.0,
         "budget": budget_forecast(p),
         "stored": cost.stored,
         **asked_of(cost, p.client, p.target, price_list, batch),
@@ -83,9 +85,18 @@ def _other_text(row: Mapping[str, Any]) -> str:
     """Return the calls to a judge in one part, or to another model, in two lines."""
     return (
         f"{row['part']}: at most {row['calls']:,} calls of {row['model']}\n"
-        f"  tokens at most {row['prompt_tokens']:,} in, "
-        f"{row['completion_tokens_at_most']:,} out{_amount(row)}{_address(row)}"
+        f"  tokens {_bound([row])} {row['prompt_tokens']:,} in, "
+        f"at most {row['completion_tokens_at_most']:,} out{_amount(row)}{_address(row)}"
     )
+
+
+def _bound(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return `at most`; `about` if a judge or an extractor is among the rows.
+
+    Their prompts contain replies, which nobody knows yet, so the length is only assumed.
+    """
+    assumed = any(row.get("role") in ("judge", "reader") for row in rows)
+    return "about" if assumed else "at most"
 
 
 def _cells(row: Mapping[str, Any]) -> str:
@@ -151,10 +162,10 @@ def _amount(row: Mapping[str, Any]) -> str:
         return f"   no price in {row['price_list']}" if row["price_list"] else ""
     if row["batch"]:
         return (
-            f"   cost at most {row['cost_in_batches']:,.4f} {row['currency']} in batches "
+            f"   cost {_bound([row])} {row['cost_in_batches']:,.4f} {row['currency']} in batches "
             f"({row['cost_at_most']:,.4f} without)"
         )
-    text = f"   cost at most {row['cost_at_most']:,.4f} {row['currency']}"
+    text = f"   cost {_bound([row])} {row['cost_at_most']:,.4f} {row['currency']}"
     if row["cost_in_batches"]:
         text += f", {row['cost_in_batches']:,.4f} with --batch"
     if row["cost_if_cached"] is not None and row["cached_tokens"]:
@@ -185,7 +196,7 @@ def _sums(rows: Sequence[Mapping[str, Any]]) -> str:
     costs = ", ".join(f"{amount:,.2f} {currency}" for currency, amount in _costs(rows).items())
     unpriced = sum(row["cost_at_most"] is None for row in rows)
     if costs:
-        text += f"; cost at most {costs}"
+        text += f"; cost {_bound(rows)} {costs}"
         if unpriced:
             text += f", and {unpriced} panels without a price"
     return text
@@ -334,7 +345,10 @@ class Plan:
 
     @property
     def cost_at_most(self) -> dict[str, float] | None:
-        """The maximum cost by currency; None, for unknown, if any row has no price."""
+        """The maximum cost by currency; None, for unknown, if any row has no price.
+
+        For judges and the extractor it is an estimate, because their prompts contain replies.
+        """
         if any(row["cost_at_most"] is None for row in self._all):
             return None
         return _costs(self._all)
@@ -506,12 +520,13 @@ def judging_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each judge of each part, with the maximum number of calls.
 
-    Each call is assumed to contain the rubric, the material and two replies of maximum length.
+    Each call is assumed to contain a rubric and material of usual length, and two replies of
+    maximum length.
     """
     panels = [panel for _, resolved in study.parts for panel in resolved.panels]
     different = {id(panel.conditions): panel for panel in panels if study.judging}
-    longest = max(map(_characters, different.values()), default=0)
-    shown = RUBRIC + min(LONGEST_MATERIAL, longest)
+    usual = max(map(_characters, different.values()), default=0)
+    shown = RUBRIC + min(LONGEST_MATERIAL, usual)
     for judging in study.judging:
         part = judging.part
         calls = study.spec.protocol.judge_calls(part, cells)

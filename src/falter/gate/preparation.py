@@ -260,6 +260,7 @@ def _prepared(gate: Gate, arms: tuple[Arm, ...]) -> PreparedGate:
     planned = planned_criteria(
         required,
         spec,
+        full.run.recipes,
         items=most,
         changed=_items_changed(full.run.recipes, changing[:most]),
         baseline=gate.baseline,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -118,6 +118,7 @@ def _drops(spec: GateSpec, changing: Sequence[Recipe]) -> Iterator[Requirement]:
 def planned_criteria(
     required: Sequence[Requirement],
     spec: GateSpec,
+    recipes: Sequence[Recipe],
     *,
     items: int,
     changed: Mapping[str, int],
@@ -126,15 +127,18 @@ def planned_criteria(
 ) -> list[PlannedCriterion]:
     """Return the criteria with their numbers of items and shares of responses that flip.
 
-    `changed` has the number of items that each recipe changes, by recipe id. Under `KEEP` and
-    `FOLLOW` it has the number of items that any harmless recipe, or any control, changes.
+    `recipes` are all recipes of the run; an average is over the harmless ones. `changed` has the
+    number of items that each recipe changes, by recipe id. Under `KEEP` and `FOLLOW` it has the
+    number of items that any harmless recipe, or any control, changes.
 
     The share is the user's, otherwise the baseline file's, otherwise `USUAL_DISCORDANCE`. For
     unparsed responses it is the baseline file's, otherwise 0.
     """
 
+    averaged = {recipe.id for recipe in recipes if recipe.perturbs and not recipe.controls}
+
     def planned(each: Requirement) -> PlannedCriterion:
-        share, source = _flips(each, baseline, strict)
+        share, source = _flips(each, averaged, baseline, strict)
         if spec.discordance is not None and each.kind != "unread":
             share, source = spec.discordance, "the gate's settings"
         score = None
@@ -148,7 +152,7 @@ def planned_criteria(
             items=items if not _key(each) else changed.get(_key(each), 0),
             discordance=share,
             source=source,
-            conditions=max(1, len(changed)) if each.kind == "average" else 1,
+            conditions=max(1, len(averaged)) if each.kind == "average" else 1,
             score=score,
         )
 
@@ -157,11 +161,18 @@ def planned_criteria(
 
 def _key(required: Requirement) -> str:
     """Return the key of a criterion in `changed`; an empty text if all items count."""
+    if required.kind == "average":
+        return KEEP
     return required.share or ("" if required.recipe is None else required.recipe.id)
 
 
-def _flips(required: Requirement, baseline: Baseline | None, strict: bool) -> tuple[float, str]:
-    """Return the share of responses that flip although nothing changed, and its source in words."""
+def _flips(
+    required: Requirement, averaged: Collection[str], baseline: Baseline | None, strict: bool
+) -> tuple[float, str]:
+    """Return the share of responses that flip although nothing changed, and its source in words.
+
+    `averaged` are the ids of the recipes that an average is over.
+    """
     unknown = (0.0, "none unread") if required.kind == "unread" else (USUAL_DISCORDANCE, "assumed")
     if required.kind == "score":
         return 0.0, "every answer right" if required.share is None else f"all {required.share}"
@@ -172,12 +183,13 @@ def _flips(required: Requirement, baseline: Baseline | None, strict: bool) -> tu
         flips = baseline.flips
         shares = [flips[0] / flips[1] if flips and flips[1] else None]
     else:
+        wanted = averaged if required.recipe is None else {required.recipe.id}
         shares = [
             baseline.unread_discordance(column)
             if required.kind == "unread"
             else baseline.discordance(column, strict=strict)
             for column, (_, identity) in enumerate(baseline.conditions)
-            if (column if required.recipe is None else identity == required.recipe.id)
+            if identity in wanted
         ]
     known = [share for share in shares if share is not None]
     return (sum(known) / len(known), "the baseline file") if known else unknown

@@ -164,8 +164,9 @@ class _GateRun:
         for table in asked:
             failures.update(table.failures)
         notes = list(ready.notes)
-        if self._is_spent and look < ready.schedule.looks:
-            notes.append("It stopped before its last look because the budget is spent.")
+        is_open = any(result.verdict == "undecided" for result in results)
+        if self._is_spent and is_open and look < ready.schedule.looks:
+            notes.append("It stopped before its last interim analysis because the budget is spent.")
         panel = ready.panel.panel
         cells = sum(table.planned for table in asked)
         # Outcome 4 is failed, 5 missing (`OUTCOMES`).
