@@ -141,7 +141,7 @@ class Numeric(TextScorer):
     def final(self, text: str, case: Case) -> str | None:
         """Return the response, or None if it was cut at the token limit without a marked answer."""
         marked = "####" in text or "\\boxed" in text or final_answer(text) is not None
-        return None if case.response.finish_reason == "length" and not marked else text
+        return None if case.response.finish_reason in CUT and not marked else text
 
     def fault(self, target: str) -> str | None:
         return None if last_number(target) is not None else "the target is not a number"
@@ -274,7 +274,7 @@ class NamedAnswer(_Labelled):
             share = 1.0
         if not share and declined(text):
             return self.unparsed("the reply does not name the target")
-        if not share and case.response.finish_reason == "length" and "\n" not in text.strip():
+        if not share and case.response.finish_reason in CUT and "\n" not in text.strip():
             return self.unparsed("the reply was cut off before it named the target")
         return self.scored(share, text.strip())
 
