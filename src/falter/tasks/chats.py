@@ -177,7 +177,7 @@ class _Place:
 def _row_items(
     row: Row, spec: DataSpec, column: str, task: str, where: _Place, same: bool
 ) -> Iterator[tuple[Item, bool]]:
-    """Yield a row's items, each with True if a turn of the assistant is its answer.
+    """Yield a row's items, each with True if the last turn is the assistant's and its answer.
 
     With `turns: all`, a row has an item for each turn of the assistant, otherwise one item.
     """
@@ -228,7 +228,7 @@ def _row_items(
                 if spec.turns == "all"
                 else tags,
             ),
-            answer is not None,
+            cut == len(turns) - 1,
         )
 
 
