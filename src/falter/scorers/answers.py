@@ -24,7 +24,9 @@ from falter.scorers.structured import entity_match
 
 _LONGEST = 20_000  # characters searched for names of options
 # "1,234.5", "-7", ".5"; of "1,23" the "1" and the "23", of "3-7" the "3" and the "7".
-_NUMBER = re.compile(r"(?:(?<![^\W_])(?<![)%°])[-−+])?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)")
+_NUMBER = re.compile(
+    r"(?:(?<![^\W_])(?<![)%°])[-−+])?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)"
+)
 # As a whole text: "6 kg", "6kg", "1,234"; not "6 kg of rice".
 _MEASURED = re.compile(rf"(?:{_NUMBER.pattern})(?:\s?([^\W\d_]{{1,20}}))?")
 # The unit after a number that ends a text: "km/h" of "It goes 6 km/h."
