@@ -160,7 +160,7 @@ def test_bad_issues_are_named_together(tmp_path: Path) -> None:
         '{"key": "a", "area": "leave", "issue": "x"}\n{"key": "a", "area": "leave", "issue": "y"}\n'
         '{"key": "../b", "area": "leave", "issue": "z"}\n'
         '{"key": "c", "area": "moon", "issue": "x"}\n'
-        '{"key": "d"}\nnonsense\n'
+        '{"key": "d"}\nnonsense\n["key"]\n'
     )
     with pytest.raises(TaskError) as caught:
         read_issues(str(path), read_domain("hr"))
@@ -170,6 +170,7 @@ def test_bad_issues_are_named_together(tmp_path: Path) -> None:
         "no area 'moon'",
         "lacks area",
         "not JSON",
+        "line 7 is not a JSON object",
     ):
         assert fault in str(caught.value)
 

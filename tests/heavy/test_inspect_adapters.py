@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,8 @@ class Echo(ModelAPI):
     async def generate(self, input: Any, tools: Any, tool_choice: Any, config: Any) -> ModelOutput:
         if "poison" in input[-1].text:
             raise RuntimeError("poisoned")
+        if "leak" in input[-1].text:
+            raise RuntimeError(f"Incorrect API key: {os.environ['OWN_ECHO_API_KEY']}")
         if "refuse" in input[-1].text:
             raise ValueError("no") from Refused("who are you?")
         named = ("temperature", "top_p", "max_tokens", "stop_seqs", "seed", "top_k", "max_retries")
@@ -256,6 +259,15 @@ def test_what_a_provider_raises_is_a_failure_and_a_refused_key_ends_the_run() ->
     assert "poisoned" in (bad.failure or "") and good.failure is None
     with pytest.raises(AuthenticationError):
         asked(client, request(client, "refuse"))
+
+
+def test_a_key_in_the_providers_own_variable_is_in_no_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OWN_ECHO_API_KEY", "echo-0123456789")
+    client = made("own-echo/m")
+    (found,) = asked(client, request(client, "leak"))
+    assert found.failure == "RuntimeError: Incorrect API key: …"
 
 
 def test_no_call_stays_in_memory() -> None:

@@ -291,6 +291,11 @@ def test_samples_that_a_failed_log_lacks_are_failures(tmp_path: Path) -> None:
     cells = read_results([packed(tmp_path / "a.eval", header=head, summaries=[graded(1, "C")])])
     assert cells.outcome.tolist() == [SCORED, FAILED, FAILED]
     assert "a.eval failed: out of credit; 2 of its samples are missing." in cells.notes
+    head["eval"] = about | {"config": {"epochs": 2}}
+    epochs = [graded(1, "C"), graded(1, "C", epoch=2), graded(2, "I")]
+    cells = read_results([packed(tmp_path / "c.eval", header=head, summaries=epochs)])
+    assert sorted(cells.outcome.tolist()) == sorted([SCORED] * 3 + [FAILED] * 3)
+    assert "c.eval failed: out of credit; 3 of its samples are missing." in cells.notes
     path = packed(tmp_path / "b.eval", header=head, summaries=[])
     with pytest.raises(TaskError, match=r"b\.eval failed: out of credit; no sample has a score"):
         read_results([path])

@@ -160,6 +160,21 @@ def test_what_follows_from_another_word_is_only_another_answer(text: str, target
     assert status == "changed" and after.other and after.target == target
 
 
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        ("Cancel order A-1042.", True),
+        ("Cancel order A-1042 and the refund.", True),
+        ("Cancel order A-1042 and then please refund me.", False),
+        ("Cancel order A-1042, and refund me.", False),
+        ("Cancel order A-1042, then also refund me.", False),
+    ],
+)
+def test_only_a_single_request_is_negated(text: str, changes: bool) -> None:
+    """Of two requests, one would still ask for something."""
+    assert (applied(said(text, "x"), "negated")[1] == "changed") == changes
+
+
 def test_brackets_in_the_values_of_a_schema_are_read() -> None:
     kinds = {"type": "string", "enum": ["(0,1]", '"[x', "fast", "slow"]}
     tool = {**TOOL, "parameters": {"type": "object", "properties": {"speed": kinds}}}

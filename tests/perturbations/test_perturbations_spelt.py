@@ -35,6 +35,7 @@ def shown(text: str, spans: tuple[tuple[int, int], ...]) -> list[str]:
         ("Is Paris far? Then I'm here. I think so.", ["Paris"]),
         ("What Is the Capital of France?", ["France"]),
         ("1. Take a pill\n2) Add salt\n- Stir it", []),
+        (" Bread is cheap,", []),
         ("", []),
     ],
 )

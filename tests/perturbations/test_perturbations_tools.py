@@ -117,6 +117,16 @@ def test_the_same_tools_in_another_order_and_layout(form: str) -> None:
     assert ("a day, not of a week." in described) is (form == "request")
 
 
+def test_tools_of_one_name_keep_their_order() -> None:
+    """In a prompt built by hand: nothing tells their orders apart, and the change ends."""
+    parameters = {"properties": {"city": {"type": "string"}, "day": {"type": "string"}}}
+    tool = json.dumps({"name": "get_weather", "parameters": parameters})
+    twice = [Section(name="tool", kind="tool", text=tool)] * 2
+    prompt = Prompt(sections=(*twice, Section(name="q", kind="input", text=QUESTION)))
+    after, _ = run(prompt, "order")
+    assert [s.name for s in after.sections] == ["tool", "tool", "q"]
+
+
 def test_the_property_suite_holds() -> None:
     samples = [Sample(name=form, prompt=asked(text)) for form, text in FORMS.items()]
     check_perturbation(perturbations.get("tool_schema"), samples)

@@ -240,6 +240,14 @@ def test_every_form_has_every_estimate(folder: Path, capsys: Capture, form: str)
     assert out.count("restate") >= 2
 
 
+def test_a_vote_without_one_of_its_voters_is_left_out_with_a_note(tmp_path: Path) -> None:
+    parts = {"remedies": ["restate", "vote"], "parts": ["as_is", "restate", "vote"]}
+    result = falter.run({**MENDING, **parts}, store=tmp_path / "s.db")
+    assert [row["remedy"] for row in result.table("remedies")] == ["restate"]
+    (grid,) = [figure for figure in result.figures if figure.name == "remedies"]
+    assert "vote: left out, because the part of one of its voters was not run." in grid.text
+
+
 def test_the_figures_are_signed_and_the_report_shows_them_again(tmp_path: Path) -> None:
     result = falter.run({**MENDING, "remedies": "tidy_lines"}, store=tmp_path / "s.db")
     numbers = [e for figure in result.figures for e in estimates(figure)]

@@ -19,7 +19,7 @@ import falter
 from falter.cli.app import cli
 from falter.clients import clients
 from falter.engine.ratings import summary_ratings, summary_sheet
-from falter.measures.relevance import geval_score
+from falter.measures.relevance import geval_score, position_shift
 from falter.perturbations import perturbations
 from falter.perturbations.rewriting import RewritePerturbation
 from falter.protocols import protocols
@@ -469,10 +469,20 @@ def test_people_rate_without_knowing_whose_summary_it_is(
 def test_a_sentence_is_found_again_where_a_rewrite_made_two_of_it() -> None:
     before, after = ["a", "b", "c", "d"], ["a", "x", "y", "c", "z"]
     changes = changes_between(before, after)
-    assert [place_in_original(n, changes) for n in range(5)] == [0, 1, 1, 2, 3]
+    assert [place_in_original(n, changes, 4) for n in range(5)] == [0, 1, 1, 2, 3]
     shorter = changes_between(before, ["x", "c", "d"])
-    assert [place_in_original(n, shorter) for n in range(3)] == [0, 2, 3]
-    assert place_in_original(2, changes_between(before, before)) == 2
+    assert [place_in_original(n, shorter, 4) for n in range(3)] == [0, 2, 3]
+    assert place_in_original(2, changes_between(before, before), 4) == 2
+
+
+def test_a_sentence_added_after_the_last_one_counts_as_the_last_one() -> None:
+    """Its place is one of the original article's, so the shift of the sources can be computed."""
+    before = ["a", "b"]
+    changes = changes_between(before, ["a", "b", "new", "newer"])
+    places = [place_in_original(n, changes, len(before)) for n in range(4)]
+    assert places == [0, 1, 1, 1]
+    shift = position_shift([[0, 1]], [places], [len(before)], replications=2)
+    assert shift.after.shares is not None
 
 
 def invoke(*arguments: str) -> tuple[int, str]:

@@ -239,6 +239,14 @@ def test_every_chart_is_an_svg_file(sample: Callable[[], Study], tmp_path: Path)
         ]
 
 
+def test_charts_whose_names_differ_only_in_signs_are_two_files(tmp_path: Path) -> None:
+    kinds = Bars | Breakdown | Curves | HeatMap | Strips
+    chart = next(figure for figure in ordinary().figures if isinstance(figure, kinds))
+    figures = [replace(chart, name=name) for name in ("a b", "a/b", "a_b_2")]
+    files = write_pictures(figures, tmp_path)
+    assert [file.name for file in files] == ["a_b.svg", "a_b_2.svg", "a_b_2_2.svg"]
+
+
 # --- what is simulated ------------------------------------------------------------------------
 
 

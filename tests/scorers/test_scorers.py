@@ -143,6 +143,9 @@ def test_a_refusal_is_refused(name: str) -> None:
         ("numeric", "#### 1,234.50 dollars 9", "1234.5", 1.0),
         ("numeric", "It is −5.", "-5", 1.0),
         ("numeric", "18 eggs", "17", 0.0),
+        ("last_number", "It takes 3-7 days", "7", 1.0),
+        ("last_number", "3%-7%", "-7", 0.0),
+        ("last_number", "so x=_-7_", "-7", 1.0),
     ],
 )
 def test_free_answers(name: str, text: str, target: int | str, value: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from falter.records.interfaces import Case
-from falter.records.types import BASELINE, Item, Prompt, Response, Score, Section, Variant
+from falter.records.types import BASELINE, CUT, Item, Prompt, Response, Score, Section, Variant
 from falter.scorers import scorers
 from falter.scorers.answers import named_choices
 from falter.scorers.base import second_reader
@@ -18,7 +18,7 @@ def score(
     target: int | str = 0,
     choices: tuple[str, ...] = QUEUES,
     *,
-    cut: bool = False,
+    finish: str = "stop",
     name: str = "named_answer",
 ) -> Score:
     prompt = Prompt(
@@ -29,7 +29,7 @@ def score(
     )
     item = Item(task="t", key="k", fields={})
     variant = Variant(item=item, recipe=BASELINE, draw=0, prompt=prompt, status="baseline")
-    response = Response(key="k", text=text, finish_reason="length" if cut else "stop")
+    response = Response(key="k", text=text, finish_reason=finish)
     return scorers.get(name).score(Case(variant=variant, response=response))
 
 
@@ -82,11 +82,13 @@ def test_without_options_the_target_is_looked_for() -> None:
     assert score("  ", "42", ()).outcome == "unparsed"
 
 
-def test_a_reply_cut_in_its_first_line_may_not_have_got_there() -> None:
+@pytest.mark.parametrize("finish", sorted(CUT))
+def test_a_reply_cut_in_its_first_line_may_not_have_got_there(finish: str) -> None:
     """It is truncated; a whole first line without the target is wrong."""
-    assert score("Well, to answer that we first", "42", (), cut=True).outcome == "truncated"
-    assert score("41\nQuestion: what is", "42", (), cut=True).value == 0.0
-    assert score("42 and then we", "42", (), cut=True).value == 1.0
+    begun = score("Well, to answer that we first", "42", (), finish=finish)
+    assert begun.outcome == "truncated"
+    assert score("41\nQuestion: what is", "42", (), finish=finish).value == 0.0
+    assert score("42 and then we", "42", (), finish=finish).value == 1.0
 
 
 def test_every_second_reader_exists_and_reads_what_the_first_reads() -> None:

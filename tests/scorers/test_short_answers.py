@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from falter.records.interfaces import Case
@@ -166,6 +168,13 @@ def test_fields_survive_hostile_objects() -> None:
             "scored", "unparsed",
         )  # fmt: skip
     assert score("fields", "x", "[1]").outcome == "failed"
+
+
+def test_all_entries_of_a_long_list_are_compared() -> None:
+    """The target decides how many count: identical lists are right, whatever their length."""
+    target, half = (json.dumps({"a": list(range(count))}) for count in (1200, 600))
+    assert score("fields", target, target).value == 1.0
+    assert score("fields", half, target).value == pytest.approx(2 * 600 / 1800)
 
 
 @pytest.mark.parametrize(

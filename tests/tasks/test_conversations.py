@@ -17,7 +17,7 @@ from falter.perturbations.configuration import SettingPerturbation
 from falter.perturbations.recipes import resolve_step
 from falter.records import render
 from falter.records.chats import openai_tools, plain_json, turns
-from falter.records.errors import FalterError, UsageError
+from falter.records.errors import DuplicateName, FalterError, UsageError
 from falter.records.types import Prompt, Recipe
 from falter.store.encoding import pack_prompt, read_prompt
 from falter.testing.samples import CHATS
@@ -321,6 +321,11 @@ def test_every_turn_of_the_assistant_may_be_an_item() -> None:
     (task,) = load_tasks(read_experiment({"models": ["simulated"], **data}))
     assert [item.target for item in task.items] == ["Which one?", "Done."]
     assert len({item.tags for item in task.items}) == 1
+    assert task.remarks[0].startswith("the last turn of 1 conversations is the assistant's")
+    data = memory({"rows": [row, row]})
+    data["data"]["turns"] = "all"
+    with pytest.raises(DuplicateName, match="rows 1 and 2 have the same"):
+        load_tasks(read_experiment({"models": ["simulated"], **data}))
 
 
 # Round trips

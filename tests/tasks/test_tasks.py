@@ -117,6 +117,14 @@ def test_a_usual_column_names_the_items(rows: list[dict[str, Any]], keys: list[s
         items_from_rows([{"q": "a", "t": 1, "id": n} for n in (1, 2)], spec, template, "a")
 
 
+def test_rows_with_one_key_are_named_by_their_numbers_in_the_file() -> None:
+    """Dropped duplicates count as rows."""
+    spec = DataSpec(path="a.jsonl", target="t", key="id", drop_duplicates=True)
+    rows = [{"q": q, "t": 1, "id": key} for q, key in (("a", 1), ("a", 2), ("b", 3), ("c", 3))]
+    with pytest.raises(DuplicateName, match="rows 3 and 4 have the key '3'"):
+        items_from_rows(rows, spec, Template.parse("{q}"), "a")
+
+
 def test_a_key_without_a_column_is_the_content() -> None:
     """Shuffling the rows changes no key."""
     forward = items_from_rows(ROWS, SPEC, CLOZE, "mine")

@@ -22,6 +22,7 @@ from falter.records.types import BASELINE, Item, Prompt, Recipe, Response, Varia
 from falter.scorers import scorers
 from falter.scorers.answer_parts import answer_parts
 from falter.tasks import tasks
+from falter.tasks.enterprise_data import read_domain, read_issues
 from falter.tasks.task import Task
 
 NAMES = ("enterprise_case", "enterprise_chat", "enterprise_questions", "enterprise_slots")
@@ -253,6 +254,19 @@ def test_all_faults_are_listed_at_once(tmp_path: Path) -> None:
         "'label-printer-shifted-labels' has no translation into ja",
     ):
         assert fault in str(caught.value)
+
+
+def test_files_that_are_no_items_or_domains_are_named_with_the_line(tmp_path: Path) -> None:
+    lines, domain = tmp_path / "items.jsonl", tmp_path / "domain.yaml"
+    lines.write_bytes(b'{"key": "a", "language": "tlh"}\n{"key": "\xe4"}\n')
+    with pytest.raises(TaskError, match=r"line 2: .*'utf-8' codec") as caught:
+        task("enterprise_case", str(lines))
+    assert "line 1: the language 'tlh' is not one of en, de" in str(caught.value)
+    with pytest.raises(TaskError, match=r"items\.jsonl, line 2 is not UTF-8"):
+        read_issues(str(lines), read_domain("hr"))
+    domain.write_text("- name\n")
+    with pytest.raises(TaskError, match="is not a mapping"):
+        read_domain(str(domain))
 
 
 def test_a_gold_value_that_the_schema_lacks_is_a_fault(tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import math
+import os
+import re
 import time
 from typing import Any
 
 from falter.clients.answers import Answer, failed
 from falter.clients.base import BaseClient
-from falter.clients.connection import normal_url, read_key
+from falter.clients.connection import SECRET_LENGTH, normal_url, read_key
 from falter.clients.permits import server_of
 from falter.clients.settings import ClientSettings, OptionTable, clients, require
 from falter.records.errors import AuthenticationError, InvalidValue, PreflightError
@@ -23,6 +25,7 @@ from falter.records.types import Model, Request, Response, Sampling, Usage
 LONGEST_REASON = 500
 OPTIONS = OptionTable.of("inspect")
 REASONS = {"max_tokens": "length", "model_length": "length"}
+_OF_KEYS = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)\Z", re.IGNORECASE)
 
 
 class Inspect(BaseClient):
@@ -74,7 +77,7 @@ class Inspect(BaseClient):
         except Exception as error:
             return self._failed(request, error)
         if output.error or not output.choices:
-            reason = output.error or "no choices"
+            reason = self._without_keys(output.error or "no choices")
             return failed(request, reason[:LONGEST_REASON])
         answer = Answer(
             text=output.completion,
@@ -114,7 +117,7 @@ class Inspect(BaseClient):
         except Exception as error:
             raise PreflightError(
                 f"Inspect could not load the model '{settings.name}': "
-                f"{_without(str(error), key)[:LONGEST_REASON]}",
+                f"{self._without_keys(str(error))[:LONGEST_REASON]}",
                 hint="name it as PROVIDER/MODEL, install the provider's library, and set its key",
             ) from None
 
@@ -155,8 +158,7 @@ class Inspect(BaseClient):
 
     def _failed(self, request: Request, error: Exception) -> Response:
         """Return a provider's error as a failed response. Raise if the key was refused."""
-        variable = self._settings.api_key_env
-        shown = _without(str(error), None if variable is None else read_key(variable))
+        shown = self._without_keys(str(error))
         if _status(error) in (401, 403):
             raise AuthenticationError(
                 f"'{self.model.label}' refused the key: {shown[:LONGEST_REASON]}",
@@ -164,6 +166,18 @@ class Inspect(BaseClient):
             ) from None
         reason = f"{type(error).__name__}: {shown}"[:LONGEST_REASON]
         return failed(request, reason)
+
+    def _without_keys(self, text: str) -> str:
+        """Return the text without the values of environment variables that hold keys.
+
+        Every provider reads variables of its own, so all with the name of a key count, such as
+        `OPENAI_API_KEY`. Longer values go first, because a key may begin with another one.
+        """
+        for name, value in sorted(os.environ.items(), key=lambda pair: -len(pair[1])):
+            own = name in (self._settings.api_key_env, self.key_variable)
+            if value and (own or (len(value) >= SECRET_LENGTH and _OF_KEYS.search(name))):
+                text = text.replace(value, "…")
+        return text
 
 
 def _status(error: BaseException | None) -> int | None:
@@ -177,10 +191,6 @@ def _status(error: BaseException | None) -> int | None:
             return status
         error = error.__cause__ or error.__context__
     return None
-
-
-def _without(text: str, key: str | None) -> str:
-    return text.replace(key, "…") if key else text
 
 
 def _usage(usage: Any) -> Usage:

@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from falter.readers.tables import kind_of, read_json
 from falter.records.errors import MissingExtra, TaskError, UnknownName, printable, refusal
 
 MOST_MEMBERS = 2_000_000
+MOST_EPOCHS = 100_000
 MOST_MEMBER = 512 * 2**20
 MOST_TOTAL = 8 * 2**30
 ZSTANDARD = 93
@@ -190,11 +192,18 @@ def _why_incomplete(head: Sample, status: str) -> str:
 
 
 def _add_lost(log: Log, about: Sample) -> int:
-    """Add the data set's samples that the log lacks, as failed. Return their number."""
-    ids, present = nested(about, "dataset", "sample_ids"), set(log.items)
-    lost = [i for i in map(str, ids if isinstance(ids, list) else ()) if i not in present]
-    for item in lost:
-        log.add(item, None, FAILED, None, line=f"sample {item}")
+    """Add the data set's samples that the log lacks, as failed. Return their number.
+
+    A sample of every epoch counts, as in Inspect.
+    """
+    ids, epochs = nested(about, "dataset", "sample_ids"), nested(about, "config", "epochs")
+    known = map(str, ids if isinstance(ids, list) else ())
+    present = set(zip(log.items, log.epochs, strict=True))
+    runs = range(epochs if isinstance(epochs, int) and 1 <= epochs <= MOST_EPOCHS else 1)
+    places = islice(product(known, runs), MOST_MEMBERS)  # the numbers of a file may be anything
+    lost = [each for each in places if each not in present]
+    for item, epoch in lost:
+        log.add(item, None, FAILED, None, line=f"sample {item}", epoch=epoch)
     return len(lost)
 
 
@@ -280,7 +289,7 @@ def _add(log: Log, sample: Sample, scorer: str, place: int) -> None:
     if "id" not in sample:
         raise TaskError(f"{log.path}, {where} has no id")
     epoch = sample.get("epoch", 1)
-    if not isinstance(epoch, int) or not 1 <= epoch <= 100_000:
+    if not isinstance(epoch, int) or not 1 <= epoch <= MOST_EPOCHS:
         raise TaskError(f"{log.path}, {where} has the epoch {str(epoch)[:20]!r}")
     score = next((s for s in _scores(sample) if s[0] == scorer), None)
     value, outcome, output = _judged(sample, score, f"{log.path}, {where}")

@@ -255,7 +255,10 @@ def shifted_labels(prompt: Prompt, rng: Rng) -> Prompt:
 _VERBS = frozenset(table("tools.json")["requests"].split())
 _REQUEST = named_regex("perturbations", "request")
 _ASKS_OTHERWISE = re.compile(r"\b(?:not|never|no|don['’]t|unless|or)\b", re.IGNORECASE)
-_JOINED = re.compile(r"(?:\band\b|\bthen\b|[,;])\s+(?:then\s+|please\s+)?([a-z]+)", re.IGNORECASE)
+# The verb of a second request. ", and then please refund me"; not "and then the refund".
+_JOINED = re.compile(
+    r"(?:\band\b|\bthen\b|[,;])\s+(?:(?:and|then|also|please)\s+)*([a-z]+)", re.IGNORECASE
+)
 
 
 def _requests(prompt: Prompt) -> list[tuple[int, Span, str]]:

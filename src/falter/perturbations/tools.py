@@ -338,9 +338,10 @@ def tool_schema(prompt: Prompt, rng: Rng, way: str) -> Prompt:
 def _offered_anew(prompt: Prompt, rng: Rng) -> Prompt:
     """Return the prompt with the tools that its conversation offers in another order."""
     at = [n for n, s in enumerate(prompt.sections) if s.kind == "tool" and s.text]
-    if len(at) < 2 or any(prompt.sections[n].protected for n in at):
+    names = [prompt.sections[n].name for n in at]
+    if len(set(names)) < 2 or any(prompt.sections[n].protected for n in at):
         return prompt
-    order = another_order([prompt.sections[n].name for n in at], rng)
+    order = another_order(names, rng)
     sections = list(prompt.sections)
     for place, now in zip(at, order, strict=True):
         sections[place] = prompt.sections[at[now]]

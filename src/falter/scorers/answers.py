@@ -23,8 +23,10 @@ from falter.scorers.short_answers import accepted, named, same_answer
 from falter.scorers.structured import entity_match
 
 _LONGEST = 20_000  # characters searched for names of options
-# "1,234.5", "-7", ".5"; of "1,23" the "1" and the "23".
-_NUMBER = re.compile(r"[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|[-−+]?\.\d+")
+# "1,234.5", "-7", ".5"; of "1,23" the "1" and the "23", of "3-7" the "3" and the "7".
+_NUMBER = re.compile(
+    r"(?:(?<![^\W_])(?<![)%°])[-−+])?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)"
+)
 # As a whole text: "6 kg", "6kg", "1,234"; not "6 kg of rice".
 _MEASURED = re.compile(rf"(?:{_NUMBER.pattern})(?:\s?([^\W\d_]{{1,20}}))?")
 # The unit after a number that ends a text: "km/h" of "It goes 6 km/h."
@@ -141,7 +143,7 @@ class Numeric(TextScorer):
     def final(self, text: str, case: Case) -> str | None:
         """Return the response, or None if it was cut at the token limit without a marked answer."""
         marked = "####" in text or "\\boxed" in text or final_answer(text) is not None
-        return None if case.response.finish_reason == "length" and not marked else text
+        return None if case.response.finish_reason in CUT and not marked else text
 
     def fault(self, target: str) -> str | None:
         return None if last_number(target) is not None else "the target is not a number"
@@ -274,7 +276,7 @@ class NamedAnswer(_Labelled):
             share = 1.0
         if not share and declined(text):
             return self.unparsed("the reply does not name the target")
-        if not share and case.response.finish_reason == "length" and "\n" not in text.strip():
+        if not share and case.response.finish_reason in CUT and "\n" not in text.strip():
             return self.unparsed("the reply was cut off before it named the target")
         return self.scored(share, text.strip())
 

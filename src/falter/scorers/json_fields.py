@@ -16,7 +16,9 @@ from falter.scorers.short_answers import same_answer
 
 _DEEPEST = 20  # levels of nesting; deeper objects are compared as a whole
 _MAX_FIELDS = 1000
-"""Maximum number of fields or list entries compared; a response may have any number."""
+"""Maximum number of fields or list entries compared, since a response may have any number.
+
+A list in a target may have more entries; all of them are compared with as many of the response."""
 # Models write booleans as words. "on" and "1" are left out, because they may be other values.
 _TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
 
@@ -110,11 +112,10 @@ def _agreement(found: Any, expected: Any) -> float:
     """Return the score of one field, from 0 to 1; for a list the F1 of its entries."""
     if not isinstance(expected, list):
         return float(_equal_fields(found, expected))
-    entries = (
-        list(found[:_MAX_FIELDS]) if isinstance(found, list) else [] if found is None else [found]
-    )
+    most = max(_MAX_FIELDS, len(expected))
+    entries = list(found[:most]) if isinstance(found, list) else [] if found is None else [found]
     total, matched = len(entries) + len(expected), 0
-    for entry in expected[:_MAX_FIELDS]:
+    for entry in expected:
         place = next((n for n, each in enumerate(entries) if _equal_fields(each, entry)), None)
         # An entry counts once: ["a", "a"] is only half of ["a", "b"].
         if place is not None:

@@ -137,15 +137,16 @@ def chat_items(
     if spec.choices:
         raise refusal(UsageError, "tasks.choices_in_chat")
     given, spec = spec.key, replace(spec, key=rows_as_items.key_column(rows, spec))
-    items: list[Item] = []
+    numbered: list[tuple[int, Item]] = []
     answered = 0
     for number, row in enumerate(rows, 1):
         made = list(_row_items(row, spec, column, task, _Place(spec.path, number), same))
         answered += sum(ends for _, ends in made)
-        items += [item for item, _ in made]
+        numbered += [(number, item) for item, _ in made]
     if spec.drop_duplicates:
-        items = rows_as_items.first_of_each(items)
-    rows_as_items.require_unique(items, spec, given)
+        numbered = rows_as_items.first_of_each(numbered)
+    rows_as_items.require_unique(numbered, spec, given)
+    items = tuple(item for _, item in numbered)
     _require_one_kind(items, spec.path)
     told = (
         "is not sent"
@@ -153,7 +154,7 @@ def chat_items(
         else "is used as the right answer and is not sent"
     )
     remarks = [f"the last turn of {answered:,} conversations is the assistant's: it {told}"]
-    return tuple(items), remarks if answered else []
+    return items, remarks if answered else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +177,7 @@ class _Place:
 def _row_items(
     row: Row, spec: DataSpec, column: str, task: str, where: _Place, same: bool
 ) -> Iterator[tuple[Item, bool]]:
-    """Yield a row's items, each with True if a turn of the assistant is its answer.
+    """Yield a row's items, each with True if the last turn is the assistant's and its answer.
 
     With `turns: all`, a row has an item for each turn of the assistant, otherwise one item.
     """
@@ -227,7 +228,7 @@ def _row_items(
                 if spec.turns == "all"
                 else tags,
             ),
-            answer is not None,
+            cut == len(turns) - 1,
         )
 
 

@@ -175,12 +175,12 @@ def _lines(path: Path) -> Iterator[tuple[str, str, Any]]:
 
     A row with `language` is a translation.
     """
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except ValueError as error:
+            row = json.loads(line.decode())
+        except ValueError as error:  # also of a line that is not UTF-8
             yield f"line {number}", ENGLISH, error
             continue
         language = row.pop("language", ENGLISH) if isinstance(row, dict) else ENGLISH
@@ -212,6 +212,8 @@ def _item_faults(found: Sequence[tuple[str, str, Any]]) -> Iterator[str]:
     complete: list[tuple[str, str, Row]] = []
     for where, language, row in found:
         shape = list(_shape_faults(row))
+        if language not in LANGUAGES:
+            shape.append(f"the language {language!r:.40} is not one of {', '.join(LANGUAGES)}")
         yield from (f"{where}: {fault}" for fault in shape)
         if not shape:
             complete.append((where, language, row))
@@ -364,20 +366,25 @@ _CITED = re.compile(r"\[([^\[\]]+)\]")
 def _text(place: str, file: str, missing: str, hint: str) -> str:
     """Return the text of a file of a bundled domain, or of the file at `place`.
 
-    Raises TaskError with the message `missing` if there is no such file.
+    Raises TaskError with the message `missing` if there is no such file, or if it is not UTF-8.
     """
     if place in _bundled_domains():
         return _data().joinpath(place, file).read_text("utf-8")
     path = Path(place)
     if not path.is_file():
         raise TaskError(missing, hint=hint)
-    return path.read_text("utf-8")
+    data = path.read_bytes()
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise TaskError(f"{path}, line {line} is not UTF-8", hint="convert it to UTF-8") from error
 
 
 def read_domain(place: str) -> Domain:
     """Return a bundled domain, or one from a YAML file with `name`, `description` and `areas`.
 
-    Raises TaskError for a missing file, no YAML, or a missing entry.
+    Raises TaskError for a missing file, no YAML, no mapping, or a missing entry.
     """
     import yaml
 
@@ -387,8 +394,10 @@ def read_domain(place: str) -> Domain:
         domain = read_yaml(text)
     except yaml.YAMLError as error:
         raise TaskError(f"The domain '{place}' is not YAML: {error}", hint=hint) from error
-    lacking = [n for n in ("name", "description", "areas") if not (domain or {}).get(n)]
-    if not isinstance(domain, dict) or lacking:
+    if not isinstance(domain, dict):
+        raise TaskError(f"The domain '{place}' is not a mapping of names to entries", hint=hint)
+    lacking = [n for n in ("name", "description", "areas") if not domain.get(n)]
+    if lacking:
         raise TaskError(f"The domain '{place}' lacks {', '.join(lacking)}")
     return domain
 
@@ -409,6 +418,9 @@ def read_issues(place: str, domain: Domain) -> list[Row]:
             row = json.loads(line)
         except ValueError as error:
             faults.append(f"line {number} is not JSON: {error}")
+            continue
+        if not isinstance(row, dict):
+            faults.append(f"line {number} is not a JSON object")
             continue
         lacking = [n for n in ("key", "area", "issue") if not isinstance(row.get(n), str)]
         if lacking:

@@ -42,9 +42,10 @@ def items_from_rows(
     for a row that does not fit, DuplicateName for a repeated item.
     """
     given, spec = spec.key, replace(spec, key=key_column(rows, spec))
-    items = tuple(filter(None, _items(rows, spec, template, task, fields)))
-    require_unique(items, spec, given)
-    return items
+    made = enumerate(_items(rows, spec, template, task, fields), 1)
+    numbered = [(number, item) for number, item in made if item is not None]
+    require_unique(numbered, spec, given)
+    return tuple(item for _, item in numbered)
 
 
 def drawn_items(
@@ -330,11 +331,14 @@ def gold(raw: Any, choices: Sequence[str], target_as: TargetAs, where: str) -> i
     return index
 
 
-def first_of_each(items: Sequence[Item]) -> list[Item]:
-    """Return the items without later duplicates; duplicates differ at most in key and tags."""
-    first: dict[bytes, Item] = {}
-    for item in items:
-        first.setdefault(content_hash(item), item)
+def first_of_each(items: Sequence[tuple[int, Item]]) -> list[tuple[int, Item]]:
+    """Return the items and their row numbers without later duplicates.
+
+    Duplicates differ at most in key and tags.
+    """
+    first: dict[bytes, tuple[int, Item]] = {}
+    for number, item in items:
+        first.setdefault(content_hash(item), (number, item))
     return list(first.values())
 
 
@@ -343,13 +347,13 @@ def content_hash(item: Item) -> bytes:
     return raw_digest("same", item.fields, item.choices, item.target)
 
 
-def require_unique(items: Sequence[Item], spec: DataSpec, given: str | None) -> None:
-    """Raise DuplicateName for two items with one key.
+def require_unique(items: Sequence[tuple[int, Item]], spec: DataSpec, given: str | None) -> None:
+    """Raise DuplicateName for two items with one key; each comes with the number of its row.
 
     If the key column was found and not `given`, raise for two items with equal content instead.
     """
     rows: dict[str | bytes, int] = {}
-    for number, item in enumerate(items, 1):
+    for number, item in items:
         first = rows.setdefault(item.key if given or not spec.key else content_hash(item), number)
         if first != number:
             what = f"the key '{item.key}'" if given else "the same fields and target"

@@ -67,7 +67,8 @@ def _begins(text: str, start: int) -> bool:
     """Return True if a sentence begins at `start`; False after *Mr.* or an initial."""
     if start == 0:
         return True
-    if text[start - 1] == " " and (text[start - 2 : start - 1].isalnum() or text[start - 2] == ","):
+    before = text[max(0, start - 2) : start - 1]
+    if text[start - 1] == " " and (before.isalnum() or before == ","):
         return False
     before = text[max(0, start - 12) : start]
     return _OPENING.search(before) is not None and _TITLES.search(before) is None

@@ -122,7 +122,10 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelRemedies:
-    """One model on one task: its mean drop without a remedy (`loss`), and the remedies' effects."""
+    """One model on one task: its mean drop without a remedy (`loss`), and the remedies' effects.
+
+    `left_out` names the votes that lack the part of one of their voters.
+    """
 
     model: str
     task: str
@@ -132,6 +135,7 @@ class PanelRemedies:
     result: ConfirmedRemedy
     costs: Mapping[str, Cost]
     remedies: Mapping[str, str]
+    left_out: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -154,9 +158,11 @@ def panels_of_remedies(results: Sequence[PartResult]) -> tuple[PanelRemedies, ..
     alone = [_confirmed(first, n, of_panel) for n, of_panel in enumerate(scores)]
     picked = sum(result.picked is not None for result in alone)
     together = [_confirmed(first, n, of_panel, picked) for n, of_panel in enumerate(scores)]
+    known = {arm.name for arm in arms}
+    left_out = tuple(other.part.name for other in others if other.part.name not in known)
     return tuple(
-        _panel(first, n, arms, names[table.panel.model.id], together[n])
-        for n, table in enumerate(first.tables)
+        replace(_panel(first, n, arms, names[table.panel.model.id], of_panel), left_out=left_out)
+        for n, (table, of_panel) in enumerate(zip(first.tables, together, strict=True))
     )
 
 
@@ -426,6 +432,10 @@ def _table(panels: Sequence[PanelRemedies]) -> Grid:
         f"{panel.title} loses {_points_text(panel.loss)} points without a remedy."
         for panel in panels
         if panel.loss is not None and panel.loss.value is not None
+    ]
+    lost += [
+        f"{name}: left out, because the part of one of its voters was not run."
+        for name in panels[0].left_out
     ]
     return Grid(rows=tuple(rows), **declared("remedies", text=lost))  # fmt: skip
 

@@ -200,11 +200,12 @@ def changes_between(before: Sequence[str], after: Sequence[str]) -> list[Change]
     ]
 
 
-def place_in_original(place: int, changes: Sequence[Change]) -> int:
+def place_in_original(place: int, changes: Sequence[Change], length: int) -> int:
     """Return the place in the original article of the sentence at `place` in the reworded article.
 
     A rewrite may have more sentences than its original range. A surplus sentence maps to the last
-    sentence of the range. A sentence between two unchanged ones maps to the second of them.
+    sentence of the range. A sentence between two unchanged ones maps to the second of them. A
+    sentence after the unchanged last one of the `length` original sentences maps to that one.
     """
     shift = 0
     for change in changes:
@@ -212,7 +213,7 @@ def place_in_original(place: int, changes: Sequence[Change]) -> int:
         if place < c:
             break
         if place < d:
-            return a + max(0, min(place - c, b - a - 1))
+            return min(a + max(0, min(place - c, b - a - 1)), length - 1)
         shift = b - d
     return place + shift
 
@@ -314,7 +315,7 @@ def _original_sources(summary: Summary, original: Sequence[str]) -> Sources:
     article = _sentences(article_of(summary.variant))
     changes = changes_between(original, article)
     found = _sources(summary.sentences, article)
-    return tuple(None if j is None else place_in_original(j, changes) for j in found)
+    return tuple(None if j is None else place_in_original(j, changes, len(original)) for j in found)
 
 
 def _sources(summary: Sequence[str], article: Sequence[str]) -> Sources:

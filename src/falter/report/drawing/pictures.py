@@ -48,12 +48,17 @@ _CELL = 84
 
 
 def write_pictures(figures: Sequence[Figure], folder: Path) -> list[Path]:
-    """Write every chart with data as an SVG file to the folder, and return the files."""
+    """Write every chart with data as an SVG file to the folder, and return the files.
+
+    If two names are the same as file names, the second file's ends in `_2`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for figure in figures:
         if isinstance(figure, Chart) and not _is_empty(figure):
-            path = folder / f"{re.sub(r'[^A-Za-z0-9_-]+', '_', figure.name)[:80]}.svg"
+            stem = re.sub(r"[^A-Za-z0-9_-]+", "_", figure.name)[:80]
+            ends = ("", *(f"_{number}" for number in range(2, len(figures) + 1)))
+            path = next(p for end in ends if (p := folder / f"{stem}{end}.svg") not in files)
             path.write_text(picture(figure), "utf-8")
             files.append(path)
     return files
