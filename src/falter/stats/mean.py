@@ -64,12 +64,17 @@ class ItemMean:
     def at(self, level: float) -> Interval:
         """Return the interval at another level.
 
-        Without `how` the ends stay as they are and only the stated level changes.
+        Without `how`, raise InvalidValue if the ends are known at their own level only. An interval
+        without ends changes its level alone.
         """
         check_level(level)
-        if self.how is None:
-            return replace(self.interval, level=level)
-        return self.how.interval(level)
+        if self.how is not None:
+            return self.how.interval(level)
+        own = self.interval
+        if own.low is not None and level != own.level:
+            hint = f"compute the mean again with level={level:g}"
+            raise InvalidValue("level", level, f"{own.level:g}, the mean's own level", hint=hint)
+        return replace(own, level=level)
 
     def is_rare(self) -> bool:
         """Return True if fewer than 20 items of 0/1 scores changed, or fewer than 20 did not."""
