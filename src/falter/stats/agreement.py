@@ -336,8 +336,7 @@ def _counts(ratings: ArrayLike) -> tuple[Floats, list[Any], int]:
         values = sorted(distinct)
     except TypeError:
         kinds = sorted({type(value).__name__ for value in distinct})
-        expected = "ratings of one type that can be sorted"
-        raise InvalidValue("ratings", " and ".join(kinds), expected) from None
+        raise InvalidValue("ratings", kinds, "values of one type that can be sorted") from None
     codes, _ = _codes(table, values)
     counts = (codes[:, :, None] == np.arange(len(values))).sum(axis=1).astype(np.float64)
     rated_twice = counts.sum(axis=1) >= 2
