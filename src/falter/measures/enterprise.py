@@ -340,8 +340,8 @@ class _Category:
             # `add.at`, since an item may have several pairs and plain indexing would keep the last
             # one.
             np.add.at(sums[kind], codes, np.where(asked[:, None], table, 0.0))
-        clustered = pairs.items is not None
-        return cls(items=items, sums=sums, pairs=int(asked.sum()), clustered=clustered)
+        named = pairs.items is not None
+        return cls(items=items, sums=sums, pairs=int(asked.sum()), clustered=named)
 
 
 def _estimate(

@@ -155,7 +155,8 @@ def bootstrap_of_whole_rows(
     """Return `statistic` of the sums of 1 and of each column, with a BCa interval.
 
     The sums are over the rows without a NaN. Fewer than two such rows: insufficient_data, with the
-    reason `few`. Fewer than 6 clusters: too_few_clusters, without an interval. If the statistic is NaN, `undefined` has the status and the reason.
+    reason `few`. Fewer than 6 clusters: too_few_clusters, without an interval. If the statistic is
+    NaN, `undefined` has the status and the reason.
     """
     whole = ~np.isnan(table).any(axis=1)
     items = int(whole.sum())
