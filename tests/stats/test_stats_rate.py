@@ -47,7 +47,7 @@ def test_another_level_is_refused_where_only_one_is_known() -> None:
     """A rate's ends at 95 % are never labelled 99 %; without ends there is nothing to mislabel."""
     found = rate([1.0] * 12 + [0.0] * 8)
     assert found.at(0.95) == found.interval
-    with pytest.raises(InvalidValue, match="level is 0.99; expected 0.95"):
+    with pytest.raises(InvalidValue, match=r"level is 0\.99; expected 0\.95"):
         found.at(0.99)
     few = rate([0.5]).at(0.99)
     assert (few.low, few.high, few.level) == (None, None, 0.99)

@@ -73,7 +73,8 @@ def sample_size(
     Notes
     -----
     `DropDetection` and `EquivalencePower` are simulated for a super-population, and a finite target
-    is refused. All other goals use a normal approximation. If fewer than about 20 items will change, plan more items.
+    is refused. All other goals use a normal approximation. If fewer than about 20 items will
+    change, plan more items.
 
     References
     ----------
