@@ -24,7 +24,7 @@ from falter.stats.resampling import jackknife
 SCORE_TOLERANCE = 1e-9
 # A graded score flips if it moves by more than this share of its scale, unless repeats move it by
 # more. Without a threshold a jitter of .0005 flipped 100 % of the items in simulations.
-TURN = 0.05
+FLIP = 0.05
 # This many repeat pairs are needed to know how far a repeat moves a graded score. With fewer than
 # 19 pairs the rank ⌈.95(m + 1)⌉ lies beyond the largest move.
 FEWEST_PAIRS = 20
@@ -32,7 +32,7 @@ FEWEST_PAIRS = 20
 INFINITE_RATIO = 1e12
 
 
-def turn_threshold(scores: ArrayLike, again: ArrayLike = (), *, turn: float = TURN) -> float:
+def turn_threshold(scores: ArrayLike, again: ArrayLike = (), *, turn: float = FLIP) -> float:
     """Return the distance by which a score must move to have flipped, for a panel and its scorer.
 
     `scores` are all scores of the panel in any shape, NaN where missing. For 0/1 scores any change
