@@ -242,6 +242,15 @@ def test_recipes_like_these_stand_beside_these_recipes():
     assert (found.low, found.high) == pytest.approx((like.low, like.high), abs=0.01)
 
 
+def test_items_with_equal_drops_keep_the_interval_over_conditions():
+    """`micro_average` has no interval then, so a baseline leaves that over conditions as it is."""
+    drops, baseline = np.tile([0.1, 0.3, 0.2], (10, 1)), np.full(10, 0.5)
+    assert micro_average(drops, baseline=baseline).low is None
+    alone = random_conditions_average(drops)
+    assert alone.low is not None
+    assert random_conditions_average(drops, baseline=baseline) == alone
+
+
 def test_random_conditions_by_cluster():
     """Copies of every item, named by their cluster, tell no more than the items once."""
     drops = np.random.default_rng(28).normal(0.1, 1.0, (40, 5))

@@ -142,6 +142,9 @@ def test_alpha_edges():
         krippendorff_alpha(words, "ordinal")
     with pytest.raises(InvalidValue, match="infinite"):
         krippendorff_alpha([[1.0, math.inf], [1.0, 2.0]])
+    for of_mixed_types in (exact_agreement, krippendorff_alpha):
+        with pytest.raises(InvalidValue, match=r"ratings is \['int', 'str'\]; .* one type"):
+            of_mixed_types([[1, "no"], ["no", "no"]])
     with pytest.raises(InvalidValue, match="metric is 'ratio'"):
         krippendorff_alpha([[1, 2]], "ratio")
 

@@ -110,6 +110,16 @@ def test_simple_designs_are_the_usual_tests():
     )
 
 
+def test_a_single_block_has_no_test_and_changes_no_other():
+    """One item's block has no degrees of freedom; the factors are tested as without a block."""
+    scores, factors = two_by_two()
+    plain, single = anova(scores, factors), anova(scores, factors, block=["item"] * 8)
+    assert [t.f for t in single.terms] == pytest.approx([*(t.f for t in plain.terms), None])
+    block = single["block"]
+    assert (block.freedom, block.f, block.p_value) == (0, None, None)
+    assert block.sum_squares == pytest.approx(0.0, abs=1e-12)
+
+
 @pytest.mark.parametrize(("size", "intercept", "without", "with_it"), PRINTED)
 def test_the_two_printed_eta_squared_differ_by_the_intercept(size, intercept, without, with_it):
     """Tables C.1 and C.2: SS over SS_total, and over SS_total + SS_intercept, the same SS."""

@@ -10,9 +10,13 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from falter.measures.averages import family_mean, mean_score, micro_average
-from falter.measures.doses import contrast
-from falter.measures.drops import accuracy, accuracy_drop
-from falter.measures.flips import flip_rate, noise_floor
+from falter.measures.doses import contrast, intensity_curve
+from falter.measures.drops import accuracy, accuracy_drop, performance_drop_rate, relative_change
+from falter.measures.enterprise import RatedPairs, robustness_score
+from falter.measures.flips import churn, excess_change, flip_rate, noise_floor
+from falter.measures.rankings import rank_sets
+from falter.measures.regression import association
+from falter.measures.relevance import score_change
 from falter.stats.intervals import agresti_coull
 from falter.stats.mean import item_mean
 
@@ -138,6 +142,39 @@ def test_fewer_than_six_clusters_have_no_interval():
         assert found.method.startswith("none: fewer than 6 clusters")
     gap = contrast(np.column_stack([before, after]), [1.0, -1.0], clusters=codes)
     assert (gap.value, gap.status, gap.interval.low) == (0.5, "too_few_clusters", None)
+
+
+@pytest.mark.parametrize("clusters", [2, 5, 6])
+def test_resampled_and_jackknifed_numbers_need_six_clusters_too(clusters):
+    """The value and the number of clusters, and below six neither an interval nor a p-value."""
+    rng = np.random.default_rng(3)
+    table = (rng.random((90, 5)) < (0.9, 0.8, 0.7, 0.6, 0.5)).astype(float)
+    before, after = table[:, 0], table[:, 1]
+    codes = (np.arange(90) % clusters).tolist()
+    options = {"clusters": codes, "replications": 100}
+    turns = churn(before, after, table[:, 2:4], **options)
+    linked = association(table, table[::-1], **options)
+    curve = intensity_curve(range(5), table, **options)
+    parts = {"original": table[:, 1:2], "perturbed": table[:, 2:3]}
+    rated = RatedPairs(similarity=1.0 + 2.0 * before, items=codes, **parts)
+    overall = robustness_score({"a": rated}).valid
+    for found in (
+        relative_change(before, after, **options),
+        *(performance_drop_rate(before, table[:, 1:], convention=name, **options).rate
+          for name in ("promptbench", "pairwise")),
+        turns.again, turns.ratio, linked.overall, linked.within, curve.spearman, curve.retained,
+        excess_change(1.0 - before, 1.0 - after, clusters=codes).abbott,
+        score_change(before, after, clusters=codes),
+        overall.overall_formula, overall.mean_excl_baseline,
+    ):  # fmt: skip
+        enough = clusters >= 6
+        assert found.value is not None, found
+        assert found.clusters == clusters, found
+        assert found.status == ("ok" if enough else "too_few_clusters"), found
+        assert ((found.low is not None), (found.high is not None)) == (enough, enough), found
+        assert enough or (found.p_value, found.method) == (None, "none: fewer than 6 clusters")
+    ranks = rank_sets(table * [5.0, 1.0, 1.0, 1.0, 1.0], **options)
+    assert ((ranks[0].best, ranks[0].worst) == (1, 5)) == (clusters < 6)
 
 
 def test_scores_between_0_and_1_that_do_not_differ_between_clusters():

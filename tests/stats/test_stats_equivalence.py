@@ -63,7 +63,7 @@ def test_the_score_is_tangos() -> None:
 def test_at_the_margin_it_passes_in_at_most_five_per_cent(pairs: int, margin: float) -> None:
     """Summed exactly, whatever the share of answers that flip; where Wald's passes up to 12.5 %."""
     for rose in (0.0, 0.005, 0.02, 0.1, 0.3):
-        size = noninferiority_power(pairs, margin, fell=rose + margin, rose=rose, error=0.05)
+        size = noninferiority_power(pairs, margin, p_fall=rose + margin, p_rise=rose, error=0.05)
         assert size <= 0.0505
 
 
@@ -72,7 +72,7 @@ def test_power_is_the_share_of_draws_that_pass() -> None:
     rng = np.random.Generator(np.random.PCG64(1))
     draws = rng.multinomial(150, [0.05, 0.05, 0.9], size=40_000)
     share = float((noninferiority_z(draws[:, 0], draws[:, 1], 150, 0.08) >= z).mean())
-    power = noninferiority_power(150, 0.08, fell=0.05, rose=0.05, error=0.05)
+    power = noninferiority_power(150, 0.08, p_fall=0.05, p_rise=0.05, error=0.05)
     assert power == pytest.approx(share, abs=0.01)
 
 
@@ -92,7 +92,7 @@ def test_edges() -> None:
     assert noninferiority_p(5, 0, 100, 0.05) == 1.0
     assert paired_upper_limit(10, 0, 10, error=0.05) == 1.0
     assert paired_upper_limit(0, 60, 100, error=0.05) < -0.4
-    assert noninferiority_power(3, 0.01, fell=0.0, rose=0.0, error=1e-6) == 0.0
+    assert noninferiority_power(3, 0.01, p_fall=0.0, p_rise=0.0, error=1e-6) == 0.0
     for wrong in (
         lambda: noninferiority_p(5, 6, 10, 0.1),
         lambda: noninferiority_p(0, 0, 10, 0.0),

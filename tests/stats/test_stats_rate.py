@@ -43,6 +43,16 @@ def test_clusters_by_hand() -> None:
     assert (found.interval.low, found.interval.high) == pytest.approx((wanted.low, wanted.high))
 
 
+def test_another_level_is_refused_where_only_one_is_known() -> None:
+    """A rate's ends at 95 % are never labelled 99 %; without ends there is nothing to mislabel."""
+    found = rate([1.0] * 12 + [0.0] * 8)
+    assert found.at(0.95) == found.interval
+    with pytest.raises(InvalidValue, match=r"level is 0\.99; expected 0\.95"):
+        found.at(0.99)
+    few = rate([0.5]).at(0.99)
+    assert (few.low, few.high, few.level) == (None, None, 0.99)
+
+
 def test_an_item_that_flips_once_in_twelve_hardly_counts() -> None:
     """A thousand items of which 40 flip once carry far fewer than 40 items' worth of flips."""
     flips = np.zeros((1000, 12))

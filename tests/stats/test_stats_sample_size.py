@@ -231,6 +231,12 @@ def test_edges():
             sample_size(goal, **wrong)
     with pytest.raises(InvalidValue, match="did you mean 'finite'"):
         sample_size(goal, available=9, target="finit")
+    for verdict in (
+        DropDetection(size=0.1, discordance=0.2),
+        EquivalencePower(margin=0.1, discordance=0.2),
+    ):
+        with pytest.raises(InvalidValue, match="target is 'finite'; expected 'super-population'"):
+            sample_size(verdict, available=400, target="finite")
     for wrong, name in (
         ({"half_width": 2}, "half_width"),
         ({"discordance": -0.1}, "discordance"),

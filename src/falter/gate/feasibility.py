@@ -190,7 +190,7 @@ def _chance(criterion: PlannedCriterion, items: int, error: float) -> float:
         z = distance / math.sqrt(variance / items) - _z(error)
         return math.erfc(-z / math.sqrt(2.0)) / 2.0
     flips = criterion.discordance / 2.0
-    return noninferiority_power(items, criterion.margin, fell=flips, rose=flips, error=error)
+    return noninferiority_power(items, criterion.margin, p_fall=flips, p_rise=flips, error=error)
 
 
 def _all_pass(criteria: Sequence[PlannedCriterion], error: float, items: int) -> int | None:

@@ -380,7 +380,8 @@ def random_conditions_average(
         interval = interval.clipped(-1.0, 1.0)
     if baseline is not None:
         these = micro_average(drops, baseline=baseline, clusters=clusters, level=level)
-        interval = outer(interval, replace(interval, low=these.low, high=these.high))
+        if these.low is not None:  # items with equal drops have no interval to contain
+            interval = outer(interval, replace(interval, low=these.low, high=these.high))
     effect = None
     if table.codes is not None:
         plain, _ = _item_variance(cells, None)

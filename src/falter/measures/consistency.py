@@ -504,9 +504,8 @@ def _beyond_luck(basis: Basis, part: str, units: Floats, *, clustered: bool) -> 
     value = _in_unit(float(index(sums)))
     if clustered:
         basis = replace(basis, clusters=len(units))
-        if few := too_few_clusters(len(units)):
-            none = no_interval(basis.level, few)
-            return basis.estimate(measure, value, none, status="too_few_clusters")
+        if too_few_clusters(len(units)):
+            return basis.estimate(measure, value, no_interval(basis.level))
     error = jackknife_error(index(sums - units))
     spread = value * (1.0 - value)
     # An item counts at least once; in clusters it may count less, see `rate`.

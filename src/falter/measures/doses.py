@@ -139,6 +139,7 @@ def intensity_curve(
         0 to 1, the intervals of means and auc are cut to this range. spearman and retained have a
         BCa bootstrap of the items that have every level. The interval of largest_step is
         simultaneous over all steps. With two levels only the means and the slope are estimated.
+        Fewer than 6 clusters: too_few_clusters.
     """
     doses, table = _checked_doses(levels, outcomes)
     curve = _Curve(

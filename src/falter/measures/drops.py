@@ -154,21 +154,23 @@ def relative_change(
 
     `old` and `new` are (items,), NaN where missing. The result is a fraction, below 0 for a loss.
     It is never a mean of ratios, which a few items near 0 would dominate. The two-sided interval is
-    a BCa bootstrap of items (or clusters, however few), old and new drawn together. There is no
-    interval if the old mean changes its sign in more than one draw of twenty. Report such a change
-    in points. Old mean 0: undefined_zero_denominator. Fewer than two items: insufficient_data.
+    a BCa bootstrap of items (or clusters), old and new drawn together. There is no interval if the
+    old mean changes its sign in more than one draw of twenty. Report such a change in points. Old
+    mean 0: undefined_zero_denominator. Fewer than two items: insufficient_data. Fewer than 6
+    clusters: too_few_clusters.
     """
     table = np.column_stack(vectors("old, new", old, new))
     whole = np.logical_not(np.isnan(table).any(axis=1))
+    codes = cluster_codes(clusters, len(table))[whole]
     basis = Basis(
         estimand="relative change of the mean score, items like these",
         items=int(whole.sum()),
         conditions=2,
         excluded=int((~whole).sum()),
+        clusters=None if clusters is None else len(np.unique(codes)),
         level=level,
         seed=seed,
     )
-    codes = cluster_codes(clusters, len(table))[whole]
     if basis.items < 2:
         return basis.undefined("relative_change", "insufficient_data", "fewer than two items")
     units = unit_sums(np.column_stack([np.ones(basis.items), table[whole]]), codes)
@@ -239,7 +241,8 @@ def performance_drop_rate(
     PerformanceDropRate
         promptbench and pairwise use the items that have every score, and a BCa bootstrap. If a sum
         that they divide by is 0: undefined_zero_denominator. paper has the interval of `item_mean`.
-        If it has no ratio left: undefined_zero_denominator.
+        If it has no ratio left: undefined_zero_denominator. Fewer than 6 clusters:
+        too_few_clusters.
 
     Notes
     -----

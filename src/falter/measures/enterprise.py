@@ -261,8 +261,9 @@ def robustness_score(
     -------
     RobustnessScore
         The intervals are jackknife t over items (logit). Pairs of one item are left out together,
-        in all categories. `items` of an estimate counts pairs. A mean over categories is undefined
-        if a category is.
+        in all categories. `items` of an estimate counts pairs. If items are named, they are the
+        clusters of the pairs: fewer than 6 are too_few_clusters. A mean over categories is
+        undefined if a category is.
     """
     sums = {name: _Category.from_pairs(pairs, tolerance) for name, pairs in categories.items()}
     scores = {}
@@ -313,6 +314,7 @@ class _Category:
     items: tuple[Hashable, ...]
     sums: Mapping[Scoring, Floats]
     pairs: int
+    clustered: bool
 
     @classmethod
     def from_pairs(cls, pairs: RatedPairs, tolerance: float) -> _Category:
@@ -338,7 +340,8 @@ class _Category:
             # `add.at`, since an item may have several pairs and plain indexing would keep the last
             # one.
             np.add.at(sums[kind], codes, np.where(asked[:, None], table, 0.0))
-        return cls(items=items, sums=sums, pairs=int(asked.sum()))
+        named = pairs.items is not None
+        return cls(items=items, sums=sums, pairs=int(asked.sum()), clustered=named)
 
 
 def _estimate(
@@ -348,14 +351,15 @@ def _estimate(
     measure = f"robustness_score.{part}"
     pairs = sum(category.pairs for category in categories)
     used = sum(int(category.sums[kind][:, 0].sum()) for category in categories)
+    everything = dict.fromkeys(item for category in categories for item in category.items)
     basis = Basis(
         estimand="1 - content delta x quality delta, items like these",
         items=used,
         conditions=2,
         excluded=pairs - used,
+        clusters=len(everything) if any(c.clustered for c in categories) else None,
         level=level,
     )
-    everything = dict.fromkeys(item for category in categories for item in category.items)
     numbers = {item: number for number, item in enumerate(everything)}
     units = np.zeros((len(numbers), len(categories), 4))
     for place, category in enumerate(categories):

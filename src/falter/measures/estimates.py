@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
 from falter.stats.clusters import too_few_clusters
-from falter.stats.intervals import Interval
+from falter.stats.intervals import Interval, no_interval
 from falter.stats.mean import ItemMean
 
 Floats = NDArray[np.float64]
@@ -46,7 +46,12 @@ class Basis:
         p_value: float | None = None,
         status: EstimateStatus = "ok",
     ) -> Estimate:
-        """Return the value with its interval, widened if necessary to contain the value."""
+        """Return the value with its interval, widened if necessary to contain the value.
+
+        Fewer than 6 clusters: too_few_clusters, without an interval and a p-value.
+        """
+        if status == "ok" and (few := too_few_clusters(self.clusters)):
+            status, interval, p_value = "too_few_clusters", no_interval(self.level, few), None
         # An interval around a corrected centre, such as a jackknife's, may miss the plain value.
         low, high, value = interval.low, interval.high, float(value)
         return self._record(

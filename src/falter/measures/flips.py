@@ -24,7 +24,7 @@ from falter.stats.resampling import jackknife
 SCORE_TOLERANCE = 1e-9
 # A graded score flips if it moves by more than this share of its scale, unless repeats move it by
 # more. Without a threshold a jitter of .0005 flipped 100 % of the items in simulations.
-TURN = 0.05
+FLIP = 0.05
 # This many repeat pairs are needed to know how far a repeat moves a graded score. With fewer than
 # 19 pairs the rank ⌈.95(m + 1)⌉ lies beyond the largest move.
 FEWEST_PAIRS = 20
@@ -32,7 +32,7 @@ FEWEST_PAIRS = 20
 INFINITE_RATIO = 1e12
 
 
-def turn_threshold(scores: ArrayLike, again: ArrayLike = (), *, turn: float = TURN) -> float:
+def turn_threshold(scores: ArrayLike, again: ArrayLike = (), *, turn: float = FLIP) -> float:
     """Return the distance by which a score must move to have flipped, for a panel and its scorer.
 
     `scores` are all scores of the panel in any shape, NaN where missing. For 0/1 scores any change
@@ -228,6 +228,7 @@ def churn(
         No item with two repeats: not_identified. No flip among repeats: the ratio is
         undefined_zero_denominator. Two-sided intervals: BCa bootstrap of items, or clusters. The
         ratio's interval has no upper end if that end lies at draws without a flip among repeats.
+        Fewer than 6 clusters with repeats: too_few_clusters.
 
     Notes
     -----
@@ -253,13 +254,14 @@ def churn(
         [np.where(either, lost + gained, 0.0), either, np.where(asked, repeated, 0.0), asked],
         axis=1,
     )
-    codes = cluster_codes(clusters, len(either))[either]
-    sums = _Sums(columns, unit_sums(columns[either], codes), replications, seed)
+    codes = cluster_codes(clusters, len(either))
+    sums = _Sums(columns, unit_sums(columns[either], codes[either]), replications, seed)
     again = Basis(
         estimand="items that turn each way when the same prompt is asked again, items like these",
         items=int(either.sum()),
         conditions=2,
         excluded=int((~asked).sum()),
+        clusters=None if clusters is None else len(np.unique(codes[asked])),
         level=level,
         seed=seed,
     )
@@ -403,7 +405,7 @@ def excess_change(
     ExcessChange
         excess has `paired_difference`'s two-sided interval, abbott a jackknife t interval; rate and
         noise have none. abbott is below 0 if a repeat changes more. If a repeat changes every item,
-        abbott is undefined_zero_denominator.
+        abbott is undefined_zero_denominator. Fewer than 6 clusters: too_few_clusters.
 
     References
     ----------
@@ -419,6 +421,7 @@ def excess_change(
         items=len(x),
         conditions=2,
         excluded=int((~both).sum()),
+        clusters=None if clusters is None else len(np.unique(codes)),
         level=level,
     )
     excess = replace(

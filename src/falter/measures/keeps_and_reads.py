@@ -105,7 +105,7 @@ def keeps_and_reads(
     if noticed:
         answered, moves = _mean(list(noticed.values()), len(unknown)), _moves(unknown, again)
         if np.nansum(moves) > 0:
-            reads = _turned(accuracy_drop(moves, answered, **how))
+            reads = _as_gain(accuracy_drop(moves, answered, **how))
         else:
             reads = _rate(answered, how)
     conditions = [_condition(label, share, False, how) for label, share in kept.items()]
@@ -157,7 +157,7 @@ def _rate(shares: Floats, how: Mapping[str, Any]) -> Estimate:
     return replace(mean, low=alike.low, high=alike.high, method=f"{alike.method}, all items alike")
 
 
-def _turned(drop: Estimate) -> Estimate:
+def _as_gain(drop: Estimate) -> Estimate:
     """Return a drop with the opposite sign: the share noticed beyond the changes under a repeat."""
     low, high = (None if end is None else -end for end in (drop.high, drop.low))
     value = None if drop.value is None else -drop.value

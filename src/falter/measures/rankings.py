@@ -19,7 +19,7 @@ from falter.measures.resample import (
 )
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
-from falter.stats.clusters import cluster_codes
+from falter.stats.clusters import cluster_codes, too_few_clusters
 from falter.stats.intervals import Interval, clopper_pearson, no_interval
 from falter.stats.mean import known_mean
 
@@ -442,7 +442,7 @@ def rank_sets(
     `scores` is items x models; an item with a NaN is left out. A model ranks behind the models that
     beat it in a max-t test over all pairs, and ahead of the models that it beats. With probability
     `level` all sets contain the true ranks. Two models whose scores differ by the same amount on
-    every item are compared by a sign test at Bonferroni's level. Without two items (or clusters),
+    every item are compared by a sign test at Bonferroni's level. Without two items (or 6 clusters),
     no rank is excluded. Source: Mogstad, Romano, Shaikh and Wilhelm (2024).
     """
     table = np.asarray(scores, dtype=np.float64)
@@ -452,6 +452,8 @@ def rank_sets(
     whole = ~np.isnan(table).any(axis=1)
     table, codes = table[whole], codes[whole]
     units = unit_sums(table - table.mean(axis=0), codes) if len(table) else table
+    if clusters is not None and too_few_clusters(len(units)):
+        units = units[:0]
     better = _better(table, units, level, replications, seed)
     models = table.shape[1]
     return tuple(

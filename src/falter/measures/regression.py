@@ -127,8 +127,9 @@ def association(
     Returns
     -------
     Association
-        Two-sided intervals: BCa bootstrap of items (or clusters, however few). A constant number:
-        undefined_zero_variance. Fewer than two items: insufficient_data.
+        Two-sided intervals: BCa bootstrap of items (or clusters). A constant number:
+        undefined_zero_variance. Fewer than two items: insufficient_data. Fewer than 6 clusters:
+        too_few_clusters.
 
     Notes
     -----
@@ -149,6 +150,7 @@ def association(
         items=len(x),
         conditions=present.shape[1],
         excluded=int((~rows).sum()),
+        clusters=None if clusters is None else len(np.unique(codes)),
         level=level,
         seed=seed,
     )

@@ -237,9 +237,9 @@ def score_change(
 
     `old` and `new` are (articles,), NaN where missing. The result is a fraction, below 0 for a
     loss. The two-sided interval is log(mean new/mean old) ± t·se of a jackknife over articles (or
-    clusters), exponentiated, so it never passes −100 %. Fewer than 8 articles that changed, fewer
-    than 6 clusters, or a mean of 0 or less: no interval. Old mean 0: undefined_zero_denominator.
-    Fewer than two articles: insufficient_data.
+    clusters), exponentiated, so it never passes −100 %. Fewer than 8 articles that changed, or a
+    mean of 0 or less: no interval. Fewer than 6 clusters: too_few_clusters. Old mean 0:
+    undefined_zero_denominator. Fewer than two articles: insufficient_data.
     """
     table = np.column_stack(vectors("old, new", old, new))
     whole = np.logical_not(np.isnan(table).any(axis=1))

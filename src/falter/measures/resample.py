@@ -155,7 +155,8 @@ def bootstrap_of_whole_rows(
     """Return `statistic` of the sums of 1 and of each column, with a BCa interval.
 
     The sums are over the rows without a NaN. Fewer than two such rows: insufficient_data, with the
-    reason `few`. If the statistic is NaN, `undefined` has the status and the reason.
+    reason `few`. Fewer than 6 clusters: too_few_clusters, without an interval. If the statistic is
+    NaN, `undefined` has the status and the reason.
     """
     whole = ~np.isnan(table).any(axis=1)
     items = int(whole.sum())
@@ -163,6 +164,7 @@ def bootstrap_of_whole_rows(
     if items < 2:
         return basis.undefined(measure, "insufficient_data", few)
     codes = cluster_codes(clusters, len(table))[whole]
+    basis = replace(basis, clusters=None if clusters is None else len(np.unique(codes)))
     units = unit_sums(np.column_stack([np.ones(items), table[whole]]), codes)
     value = float(statistic(units.sum(axis=0)))
     if np.isnan(value):

@@ -153,11 +153,8 @@ class Table:
 
         Fewer than 6 clusters: too_few_clusters, without an interval.
         """
-        if few := too_few_clusters(self.clusters):
-            none = no_interval(self.level, few)
-            return self.basis.estimate(measure, value, none, status="too_few_clusters")
-        basis = replace(self.basis, design_effect=design_effect)
-        return basis.estimate(measure, value, interval)
+        effect = None if too_few_clusters(self.clusters) else design_effect
+        return replace(self.basis, design_effect=effect).estimate(measure, value, interval)
 
     def undefined(self, measure: str, status: EstimateStatus, why: str) -> Estimate:
         return self.basis.undefined(measure, status, why)

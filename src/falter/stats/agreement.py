@@ -327,10 +327,16 @@ def _check_labels(labels: Sequence[Hashable], weights: str) -> None:
 def _counts(ratings: ArrayLike) -> tuple[Floats, list[Any], int]:
     """Return the units x values counts, the values, and the number of excluded units.
 
-    Units with fewer than two ratings are excluded.
+    Units with fewer than two ratings are excluded. Raise InvalidValue for ratings of mixed types,
+    which have no order.
     """
     table = _table(ratings)
-    values = sorted({value for value in table.ravel().tolist() if not _is_missing(value)})
+    distinct = {value for value in table.ravel().tolist() if not _is_missing(value)}
+    try:
+        values = sorted(distinct)
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in distinct})
+        raise InvalidValue("ratings", kinds, "values of one type that can be sorted") from None
     codes, _ = _codes(table, values)
     counts = (codes[:, :, None] == np.arange(len(values))).sum(axis=1).astype(np.float64)
     rated_twice = counts.sum(axis=1) >= 2

@@ -124,16 +124,16 @@ def noninferiority_critical_z(pairs: int, margin: float, *, error: float) -> flo
 
 
 def noninferiority_power(
-    pairs: int, margin: float, *, fell: float, rose: float, error: float
+    pairs: int, margin: float, *, p_fall: float, p_rise: float, error: float
 ) -> float:
     """Return the probability of showing a difference below the margin.
 
-    `fell` and `rose` are the true probabilities p10 and p01, not counts. `error` is one-sided.
+    `p_fall` and `p_rise` are the true probabilities p10 and p01. `error` is one-sided.
     """
     z = noninferiority_critical_z(pairs, margin, error=error)
     if math.isinf(z):
         return 0.0
-    return _Counts.enough(z, pairs, margin, most=fell).chance(fell, rose)
+    return _Counts.enough(z, pairs, margin, most=p_fall).chance(p_fall, p_rise)
 
 
 @lru_cache(maxsize=512)
@@ -185,15 +185,15 @@ class _Counts:
         ways = gammaln(pairs + 1) - gammaln(fell + 1) - gammaln(pairs - fell + 1)
         return cls(pairs=pairs, least=high, ways=ways)
 
-    def chance(self, fell: float, rose: float) -> float:
-        """Return Σ_b P(B = b) P(C >= least | b) for the probabilities `fell` and `rose`."""
+    def chance(self, p_fall: float, p_rise: float) -> float:
+        """Return Σ_b P(B = b) P(C >= least | b)."""
         from scipy.special import bdtrc, xlog1py, xlogy
 
-        first, last = _reach(self.pairs, fell)
+        first, last = _reach(self.pairs, p_fall)
         b = np.arange(first, min(last + 1, len(self.least)))
         least, rest = self.least[b], self.pairs - b
-        mass = np.exp(self.ways[b] + xlogy(b, fell) + xlog1py(rest, -fell))
-        share = min(1.0, rose / (1.0 - fell)) if fell < 1.0 else 0.0
+        mass = np.exp(self.ways[b] + xlogy(b, p_fall) + xlog1py(rest, -p_fall))
+        share = min(1.0, p_rise / (1.0 - p_fall)) if p_fall < 1.0 else 0.0
         tail = np.ones(len(b))
         some = least > 0
         tail[some] = bdtrc(np.minimum(least[some] - 1, rest[some]), rest[some], share)

@@ -24,8 +24,8 @@ ALIASED = 1e-9
 class AnovaTerm:
     """A row of the table: sum of squares, degrees of freedom, F test and effect sizes.
 
-    `f` and `p_value` are None if there is no error term. The effect sizes are None if their
-    denominator is 0.
+    `f` and `p_value` are None if there is no error term, and for the term of a single block, which
+    has no degrees of freedom. The effect sizes are None if their denominator is 0.
     """
 
     name: str
@@ -127,7 +127,7 @@ def anova(
 
     def row(name: str, sum_squares: float, freedom: int) -> AnovaTerm:
         f = None
-        if status == "ok":
+        if status == "ok" and freedom:
             f = sum_squares / freedom / (residual / residual_freedom)
         partial = sum_squares + residual
         return AnovaTerm(

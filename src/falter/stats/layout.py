@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # The variance of an estimated variance is a fourth moment. It needs at least four cells.
-LEAST = 4
+MIN_RANDOM_CELLS = 4
 """The smallest number of random cells per item that shows the variance due to the mask."""
 
 
@@ -80,11 +80,11 @@ def budget_layout(
             requests=round(count * float(spend.sum())),
         )
     first, other = float(spend[0]), float(spend[1:].mean())
-    least = min(width, 1 + LEAST)
+    min_cells = min(width, 1 + MIN_RANDOM_CELLS)
     # 1e-9: a budget that is exact for k conditions must not lose one of them to rounding.
     per_item = 1 + math.floor((budget / count - first) / other + 1e-9)
-    if per_item < least:
-        asked, per_item, more = math.floor(budget / (first + (least - 1) * other)), least, 0
+    if per_item < min_cells:
+        asked, per_item, more = math.floor(budget / (first + (min_cells - 1) * other)), min_cells, 0
     else:
         asked, per_item = count, min(per_item, width - 1)
         more = math.floor((budget - count * (first + (per_item - 1) * other)) / other)
@@ -161,10 +161,11 @@ def _check(items: Sequence[str], costs: Floats, budget: float) -> None:
         raise InvalidValue("costs", costs, "a number above 0 for two conditions or more")
     if len(set(items)) < len(items) or not items:
         raise InvalidValue("items", list(items)[:5], "keys that occur once, one or more")
-    least = float(costs[0]) + (min(len(costs), 1 + LEAST) - 1) * float(costs[1:].mean())
-    if not budget >= 2 * least:
+    min_cells = min(len(costs), 1 + MIN_RANDOM_CELLS)
+    min_cost = float(costs[0]) + (min_cells - 1) * float(costs[1:].mean())
+    if not budget >= 2 * min_cost:
         raise InvalidValue(
-            "budget", budget, f"{math.ceil(2 * least)} requests or more",
+            "budget", budget, f"{math.ceil(2 * min_cost)} requests or more",
             hint="with fewer there are no two items with enough conditions",
         )  # fmt: skip
 

@@ -31,9 +31,9 @@ Floats = NDArray[np.float64]
 # If fewer than 20 items changed (or fewer than 20 did not), the data cannot show the correlation
 # within clusters. A minimum is then assumed: an intraclass correlation of 0.05 for 0 such items,
 # falling linearly to 0 for 20. Plans also assume 0.05 if no correlation is known.
-RARE, ASSUMED = 20, 0.05
+RARE_EVENTS, ASSUMED_ICC = 20, 0.05
 # The smallest error rate that is distinguished from 0: 1 − level has no more digits.
-LEAST = 1e-15
+MIN_P_VALUE = 1e-15
 NO_VARIATION = "no variation between items, an interval cannot be had"
 
 
@@ -64,17 +64,22 @@ class ItemMean:
     def at(self, level: float) -> Interval:
         """Return the interval at another level.
 
-        Without `how` the ends stay as they are and only the stated level changes.
+        Without `how`, raise InvalidValue if the ends are known at their own level only. An interval
+        without ends changes its level alone.
         """
         check_level(level)
-        if self.how is None:
-            return replace(self.interval, level=level)
-        return self.how.interval(level)
+        if self.how is not None:
+            return self.how.interval(level)
+        own = self.interval
+        if own.low is not None and level != own.level:
+            hint = f"compute the mean again with level={level:g}"
+            raise InvalidValue("level", level, f"{own.level:g}, the mean's own level", hint=hint)
+        return replace(own, level=level)
 
     def is_rare(self) -> bool:
         """Return True if fewer than 20 items of 0/1 scores changed, or fewer than 20 did not."""
         pairs = None if self.how is None else self.how.pairs
-        return pairs is not None and pairs.events() < RARE
+        return pairs is not None and pairs.events() < RARE_EVENTS
 
     @property
     def p_value(self) -> float | None:
@@ -117,7 +122,7 @@ class _Counts:
 
     def least_effect(self, size: float) -> float:
         """Return the smallest design effect to assume for clusters of `size` items."""
-        return open_effect(self.events(), size)
+        return assumed_design_effect(self.events(), size)
 
     def excludes_zero(self, level: float, share: float) -> bool:
         """Return True if `interval` excludes zero, without computing its ends."""
@@ -133,9 +138,9 @@ class _Counts:
         return ends.low is not None and ends.high is not None and not ends.low <= 0.0 <= ends.high
 
 
-def open_effect(events: float, size: float) -> float:
+def assumed_design_effect(events: float, size: float) -> float:
     """Return the smallest design effect to assume for clusters of `size` items with few events."""
-    return 1.0 + (size - 1.0) * ASSUMED * max(0.0, 1.0 - events / RARE)
+    return 1.0 + (size - 1.0) * ASSUMED_ICC * max(0.0, 1.0 - events / RARE_EVENTS)
 
 
 def known_mean(values: Floats, axis: int | tuple[int, ...] = 1) -> Floats:
@@ -392,13 +397,13 @@ def _of_clusters(
         return replace(mean, interval=no_interval(level, "all items of a condition in one cluster"))
     # Below 1 the items of a cluster cancel out. Counted pairs do not profit from it: see `share`.
     effect = (by_cluster / error) ** 2 if error > 0.0 else None
-    least = effect or 1.0
+    design_effect = effect or 1.0
     how = Inference(
         value=mean.value or 0.0,
         error=by_cluster or error,
         freedom=freedom,
         pairs=pairs,
-        least=least if pairs is None else max(least, pairs.least_effect(size)),
+        least=design_effect if pairs is None else max(design_effect, pairs.least_effect(size)),
         method="t over clusters, CR2"
         if by_cluster > 0.0
         else "t over items, as the clusters do not differ",
@@ -430,20 +435,20 @@ def _inverted(pairs: _Counts, share: Callable[[float], float]) -> float:
 
 def least_error(excludes: Callable[[float], bool]) -> float:
     """Return the smallest α for which `excludes(1 − α)` is true, by bisection; 1 if none is."""
-    return bisect_error(lambda p: excludes(1.0 - p), LEAST, -1e-12, beyond=1.0, steps=50)
+    return bisect_error(lambda p: excludes(1.0 - p), MIN_P_VALUE, -1e-12, beyond=1.0, steps=50)
 
 
 def bisect_error(
-    shows: Callable[[float], bool], least: float, log_most: float, *, beyond: float, steps: int
+    shows: Callable[[float], bool], lowest: float, log_most: float, *, beyond: float, steps: int
 ) -> float:
-    """Return the smallest error rate from `least` on for which `shows` is true, by bisection.
+    """Return the smallest error rate from `lowest` on for which `shows` is true, by bisection.
 
     `exp(log_most)` is the largest rate that is tried. If it does not show either, return `beyond`.
     """
     # On the log scale equally many steps find a rate of 0.04 and a rate of 1e-12.
-    low, high = math.log(least), log_most
+    low, high = math.log(lowest), log_most
     if shows(math.exp(low)):
-        return least
+        return lowest
     if not shows(math.exp(high)):
         return beyond
     for _ in range(steps):

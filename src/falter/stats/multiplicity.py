@@ -224,15 +224,15 @@ def max_t(
     p_values = [mean.p_value for mean in means]
     known = [j for j, p in enumerate(p_values) if p is not None]
     drawn = [j for j in known if not means[j].is_rare()]
-    least = np.zeros(0)
+    smallest_p = np.zeros(0)
     if len(drawn) > 1:
         codes = cluster_codes(clusters, len(table))
-        least = _least_p(table[:, drawn], codes, replications, seed)
-    apart = len(known) - len(drawn) if len(least) else len(known)
-    family = _Family(size=len(known), apart=apart, least=least)
+        smallest_p = _least_p(table[:, drawn], codes, replications, seed)
+    not_drawn = len(known) - len(drawn) if len(smallest_p) else len(known)
+    family = _Family(size=len(known), apart=not_drawn, least=smallest_p)
     tail = family.tail(1.0 - level)
     how = f"simultaneous over {len(known)}"
-    how += f", wild bootstrap-t, {replications} draws, PCG64" if len(least) else ", bonferroni"
+    how += f", wild bootstrap-t, {replications} draws, PCG64" if len(smallest_p) else ", bonferroni"
     members = []
     for mean, p in zip(means, p_values, strict=True):
         interval = mean.at(1.0 - tail) if mean.value is not None else no_interval(level)

@@ -72,8 +72,9 @@ def sample_size(
 
     Notes
     -----
-    `DropDetection` and `EquivalencePower` are simulated, always for a super-population. All other
-    goals use a normal approximation. If fewer than about 20 items will change, plan more items.
+    `DropDetection` and `EquivalencePower` are simulated for a super-population, and a finite target
+    is refused. All other goals use a normal approximation. If fewer than about 20 items will
+    change, plan more items.
 
     References
     ----------
@@ -92,6 +93,8 @@ def sample_size(
     if available is None and goal.spread.fixed > 0.0:
         raise InvalidValue("available", available, "the number of items with a baseline")
     if isinstance(goal, VerdictGoal):
+        if target == "finite":
+            raise InvalidValue("target", target, "'super-population' for a verdict's probability")
         return _simulated_size(goal, available, level, design_effect)
     spread, error = goal.spread, goal.error(level)
     if target == "super-population":
