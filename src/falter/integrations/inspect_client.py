@@ -20,7 +20,7 @@ from falter.records.errors import AuthenticationError, InvalidValue, PreflightEr
 from falter.records.interfaces import Capabilities, Client
 from falter.records.types import Model, Request, Response, Sampling, Usage
 
-LONGEST_REASON = 500
+MAX_REASON_CHARACTERS = 500
 OPTIONS = OptionTable.of("inspect")
 REASONS = {"max_tokens": "length", "model_length": "length"}
 
@@ -36,8 +36,8 @@ class Inspect(BaseClient):
         require("Models of Inspect", "inspect", "inspect_ai")
         self._settings = settings
         self._base_url = None if settings.base_url is None else normal_url(settings.base_url)
-        self._left_out = {name for name, value in options.items() if value is None}
-        self._own = {name: value for name, value in options.items() if value is not None}
+        self._null_options = {name for name, value in options.items() if value is None}
+        self._given_options = {name: value for name, value in options.items() if value is not None}
         self.capabilities = Capabilities(generates=True, scores=False)
         self.model = Model(
             client="inspect", name=settings.name, base_url=self._base_url, options=options
@@ -75,7 +75,7 @@ class Inspect(BaseClient):
             return self._failed(request, error)
         if output.error or not output.choices:
             reason = output.error or "no choices"
-            return failed(request, reason[:LONGEST_REASON])
+            return failed(request, reason[:MAX_REASON_CHARACTERS])
         answer = Answer(
             text=output.completion,
             finish_reason=REASONS.get(output.stop_reason, output.stop_reason),
@@ -94,7 +94,7 @@ class Inspect(BaseClient):
         from inspect_ai.model import GenerateConfig, get_model
 
         settings = self._settings
-        own, known = self._own, GenerateConfig.model_fields
+        own, known = self._given_options, GenerateConfig.model_fields
         config = GenerateConfig(
             max_connections=settings.concurrency,
             max_retries=settings.max_attempts - 1,
@@ -114,7 +114,7 @@ class Inspect(BaseClient):
         except Exception as error:
             raise PreflightError(
                 f"Inspect could not load the model '{settings.name}': "
-                f"{_without(str(error), key)[:LONGEST_REASON]}",
+                f"{_without_key(str(error), key)[:MAX_REASON_CHARACTERS]}",
                 hint="name it as PROVIDER/MODEL, install the provider's library, and set its key",
             ) from None
 
@@ -150,19 +150,19 @@ class Inspect(BaseClient):
         return {
             name: value
             for name, value in fields.items()
-            if value is not None and name not in self._left_out
+            if value is not None and name not in self._null_options
         }
 
     def _failed(self, request: Request, error: Exception) -> Response:
         """Return a provider's error as a failed response. Raise if the key was refused."""
         variable = self._settings.api_key_env
-        shown = _without(str(error), None if variable is None else read_key(variable))
+        shown = _without_key(str(error), None if variable is None else read_key(variable))
         if _status(error) in (401, 403):
             raise AuthenticationError(
-                f"'{self.model.label}' refused the key: {shown[:LONGEST_REASON]}",
+                f"'{self.model.label}' refused the key: {shown[:MAX_REASON_CHARACTERS]}",
                 hint="set the provider's key again",
             ) from None
-        reason = f"{type(error).__name__}: {shown}"[:LONGEST_REASON]
+        reason = f"{type(error).__name__}: {shown}"[:MAX_REASON_CHARACTERS]
         return failed(request, reason)
 
 
@@ -179,7 +179,7 @@ def _status(error: BaseException | None) -> int | None:
     return None
 
 
-def _without(text: str, key: str | None) -> str:
+def _without_key(text: str, key: str | None) -> str:
     return text.replace(key, "…") if key else text
 
 
