@@ -215,7 +215,7 @@ def balanced(model: dict[str, Any], found: Sequence[Pair]) -> dict[str, Any]:
 
     Rates are of letters, but an edit is drawn among those that one word allows.
     """
-    for cached in (spelling._model, spelling._rates, spelling._drawable):
+    for cached in (spelling._model, spelling._rates, spelling._weighted_misspellings):
         cached.cache_clear()
     rng, made = Rng(0), Counter[str]()
     real = Counter(step.kind for right, wrong in found for step in letter_edits(right, wrong))

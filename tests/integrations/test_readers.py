@@ -256,7 +256,7 @@ def test_pyarrow_and_pure_python_read_the_same(
     path = write(tmp_path, file.getvalue())
     names = tables.column_names(path)
     wanted = ["id", "score", "condition"]
-    one, other = tables.read_columns(path, names, wanted), tables._plain(path, names, wanted)
+    one, other = tables.read_columns(path, names, wanted), tables._read_rows(path, names, wanted)
     for name in wanted:
         assert one[name].names == other[name].names
         assert one[name].codes.tolist() == other[name].codes.tolist()
@@ -300,7 +300,7 @@ def test_an_archive_that_unpacks_without_end_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A few kilobytes that would become a gigabyte stop at the bound, whoever reads them."""
-    monkeypatch.setattr(tables.bounded, "__defaults__", (2**20,))
+    monkeypatch.setattr(tables.open_bounded, "__defaults__", (2**20,))
     path = tmp_path / "bomb.csv.gz"
     path.write_bytes(gzip.compress(b"id,score\n" + b"a,1\n" * 2**20))
     assert path.stat().st_size < 2**15
@@ -309,7 +309,7 @@ def test_an_archive_that_unpacks_without_end_is_refused(
 
 
 def test_a_line_that_never_ends_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "LONGEST", 2**16)
+    monkeypatch.setattr(tables, "MAX_LINE_CHARACTERS", 2**16)
     path = write(tmp_path, "id,score\n" + "x" * 2**17)
     with pytest.raises(TaskError, match="line of more than"):
         read_results([path])
@@ -318,7 +318,7 @@ def test_a_line_that_never_ends_is_refused(tmp_path: Path, monkeypatch: pytest.M
 def test_more_cells_than_fit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import falter.readers.cells as cells
 
-    monkeypatch.setattr(cells, "MOST_CELLS", 1)
+    monkeypatch.setattr(cells, "MAX_CELLS", 1)
     with pytest.raises(TaskError, match="2 results are more than 1"):
         read_results([write(tmp_path, "id,score\na,1\nb,1\n")])
 

@@ -408,7 +408,7 @@ def test_a_member_that_unpacks_without_end_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Also where its header tells a smaller size."""
-    monkeypatch.setattr(archives, "MOST_MEMBER", 2**12)
+    monkeypatch.setattr(archives, "MAX_MEMBER_BYTES", 2**12)
     if kind == "zstandard":
         path = INSPECT / "toy_plain.eval"
     else:
@@ -429,7 +429,7 @@ def test_an_archive_of_a_version_to_come_is_named(tmp_path: Path) -> None:
 def test_a_lying_header_does_not_get_past_the_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archives, "MOST_MEMBER", 2**12)
+    monkeypatch.setattr(archives, "MAX_MEMBER_BYTES", 2**12)
     real = zipfile.ZipFile.infolist
 
     def smaller(self: zipfile.ZipFile) -> list[zipfile.ZipInfo]:

@@ -9,7 +9,7 @@ import pytest
 
 from falter.analysis.meaning_checks import Rewording, meaning
 from falter.perturbations import apply_recipe, parse_step, perturb
-from falter.perturbations.augmentation import tells
+from falter.perturbations.augmentation import contains_answer
 from falter.perturbations.recipes import Applied
 from falter.perturbations.vocabulary import lines
 from falter.records.errors import InvalidValue
@@ -70,7 +70,7 @@ def test_stray_sentences_stay_beside_the_question() -> None:
         (now,) = [s for s in after.sections if s.kind == "input"]
         assert own.text in now.text or now.text.startswith(own.text[:10])
         new = now.text.replace(own.text, "")
-        assert new.count(".") == 3 and not tells(new, before)
+        assert new.count(".") == 3 and not contains_answer(new, before)
 
 
 def test_places_of_stray_sentences() -> None:

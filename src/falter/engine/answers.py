@@ -25,7 +25,7 @@ from falter.records.interfaces import Scorer
 from falter.records.types import Item, Run
 from falter.scorers import scorers
 from falter.scorers.base import ReadElsewhere, with_readings
-from falter.scorers.choosing import READERS
+from falter.scorers.choosing import EXTRACTING_SCORERS
 from falter.store.store import Store, StoredRun
 from falter.store.studies import find_study, require_store
 
@@ -135,7 +135,7 @@ def _alternatives(run: Run, chosen: dict[str, Scorer]) -> list[Scorer]:
     labels = run.experiment.get("labels") or {}
     return [
         scorer
-        for name in READERS
+        for name in EXTRACTING_SCORERS
         if name not in chosen
         for scorer in (with_reasoning(with_labels(scorers.get(name), labels), run.experiment),)
         if scorer.style in styles

@@ -224,7 +224,7 @@ def _tables(
         yield from (("", table) for table in tables_of(cells, only))
     elif alone:
         for code, name in enumerate(names):
-            own = cells.take(cells.condition.codes == code)
+            own = cells.select(cells.condition.codes == code)
             yield from ((name, table) for table in tables_of(own, name))
     else:
         raise UsageError(

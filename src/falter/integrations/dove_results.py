@@ -23,7 +23,7 @@ from falter.records.errors import FalterError, TaskError, refusal
 # "dimensions_1: enumerator", "dimension.separator"; not "score".
 _LIGHT = re.compile(r"dimensions?(?:_\d+)?\s*[:.]\s*(?P<name>.+)", re.IGNORECASE)
 # The fields of a full row that are read; its texts and token probabilities are not.
-_PARTS = (
+_FULL_FIELDS = (
     "evaluation_id", "model.model_info", "model.inference_settings.quantization",
     "prompt_config.dimensions", "instance.language", "instance.sample_identifier",
     "evaluation.evaluation_method", "evaluation.score",
@@ -32,8 +32,8 @@ Dimensions = tuple[tuple[str, str], ...]
 # "0_shot", "5_shots", "shots_5".
 _SHOTS = re.compile(r"(\d+)_shots?|shots?_(\d+)", re.IGNORECASE)
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
-_WHOLE_PROMPT = ("", "none", "null")
-LONGEST = 40  # characters; longer values are shortened
+_NOT_QUANTISED = ("", "none", "null")
+MAX_VALUE_CHARACTERS = 40  # characters; longer values are shortened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +148,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         return
     names = column_names(path)
     full = _is_full(names)
-    wanted = _PARTS if full else [n for n in names if _is_plain(n)]
+    wanted = _FULL_FIELDS if full else [n for n in names if _is_plain(n)]
     rows = parquet_rows(path, [n for n in wanted if not full or n.partition(".")[0] in names])
     yield from ((f"{path}, row {number}", row) for number, row in enumerate(rows, start=1))
 
@@ -176,7 +176,7 @@ def _full(row: Mapping[str, Any], line: str) -> _Answer:
         model=f"{about['name']}{_precision(row)}",
         item=f"{source.get('hf_split') or 'test'}/{_text(source['hf_index'])}",
         dimensions=_dimensions(_part(row, line, "prompt_config", "dimensions")),
-        scorer=_short(method.get("method_name") or "score")
+        scorer=_value_text(method.get("method_name") or "score")
         if isinstance(method, Mapping)
         else "score",
         value=number_in(evaluation.get("score"), "score", line),
@@ -230,20 +230,20 @@ def _precision(row: Mapping[str, Any]) -> str:
     """Return a suffix such as ` (int8)` for a quantised model, which counts as another model."""
     path = ("model", "inference_settings", "quantization", "bit_precision")
     text = str(nested(row, *path) or "")
-    return "" if text.lower() in _WHOLE_PROMPT else f" ({text})"
+    return "" if text.lower() in _NOT_QUANTISED else f" ({text})"
 
 
 def _dimensions(found: Mapping[str, Any]) -> Dimensions:
     """Return the dimensions of a prompt by short names, without the demonstrations."""
     named = {
-        name.removeprefix("mc_"): _short(value)
+        name.removeprefix("mc_"): _value_text(value)
         for name, value in found.items()
         if name != "demonstrations" and value is not None
     }
     return tuple(sorted(named.items()))
 
 
-def _short(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """Return a value as text; for a value with a description, its name."""
     if isinstance(value, Mapping):
         value = next((value[k] for k in ("name", "method", "methods") if value.get(k)), "none")
@@ -258,10 +258,10 @@ def _text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
-    if len(text) <= LONGEST:
+    if len(text) <= MAX_VALUE_CHARACTERS:
         return text
     # The hash distinguishes long texts with the same beginning.
-    return f"{text[:LONGEST]}… {hashlib.sha256(text.encode()).hexdigest()[:6]}"
+    return f"{text[:MAX_VALUE_CHARACTERS]}… {hashlib.sha256(text.encode()).hexdigest()[:6]}"
 
 
 logs = LogReader(title="DOVE", order=5, takes=_is_dove, read=read_dove, beside_tables=True)

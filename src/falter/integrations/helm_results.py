@@ -20,12 +20,12 @@ HELM_FILES = (SCORES, ANSWERS, STATE)
 # The condition of an instance that was not changed.
 UNCHANGED = "baseline"
 # Metrics of correctness, the preferred metric first; the first that a run has is used.
-USUAL = (
+PREFERRED_METRICS = (
     "exact_match", "quasi_exact_match", "prefix_exact_match", "quasi_prefix_exact_match",
     "final_number_exact_match", "math_equiv_chain_of_thought", "f1_score", "ifeval_strict_accuracy",
 )  # fmt: skip
 # Fields of a perturbation's description that do not affect the prompt.
-_NOT_THE_PROMPT = ("name", "robustness", "fairness", "computed_on", "seed")
+_NON_PROMPT_FIELDS = ("name", "robustness", "fairness", "computed_on", "seed")
 Perturbation = tuple[tuple[str, str], ...]
 _MODEL_ARGUMENTS = ("model=", "model_deployment=", "data_augmentation=")
 
@@ -41,7 +41,7 @@ class _Key:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Run:
+class _HelmRun:
     """The contents of one run folder."""
 
     folder: Path
@@ -72,15 +72,15 @@ def read_helm(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
     return logs, notes
 
 
-def _read_run(folder: Path) -> _Run:
-    task, model = _named(folder)
+def _read_run(folder: Path) -> _HelmRun:
+    task, model = _task_and_model(folder)
     stats = _stats(folder / SCORES)
     if not stats:
         raise TaskError(f"{folder / SCORES} holds no instance", hint="finish the run with helm-run")
-    return _Run(folder=folder, task=task, model=model, stats=stats, answers=_answers(folder))
+    return _HelmRun(folder=folder, task=task, model=model, stats=stats, answers=_answers(folder))
 
 
-def _named(folder: Path) -> tuple[str, str]:
+def _task_and_model(folder: Path) -> tuple[str, str]:
     """Return task and model from the run's specification, or else from the folder's name."""
     name, model = folder.name, ""
     if (folder / SPEC).is_file():
@@ -137,7 +137,7 @@ def _key(row: Mapping[str, Any], perturbation: Any, place: str) -> _Key:
     described = perturbation if isinstance(perturbation, dict) else {}
     if not isinstance(described.get("name"), str):
         raise TaskError(f"{place} has a perturbation without a name")
-    rest = sorted((k, str(v)[:40]) for k, v in described.items() if k not in _NOT_THE_PROMPT)
+    rest = sorted((k, str(v)[:40]) for k, v in described.items() if k not in _NON_PROMPT_FIELDS)
     seed = described.get("seed")
     named = (("name", described["name"]), *rest)
     return _Key(str(item), named, seed if isinstance(seed, int) else None, trial)
@@ -180,7 +180,7 @@ def _completion(row: Mapping[str, Any]) -> str | None:
     return mapped if isinstance(mapped, str) else text
 
 
-def _logs(run: _Run, choice: LogChoice) -> Iterator[Log]:
+def _logs(run: _HelmRun, choice: LogChoice) -> Iterator[Log]:
     """Yield a log for each condition."""
     scorer = _metric(run, choice.metric)
     labels = _labels({key.perturbation for key in run.stats})
@@ -211,11 +211,11 @@ def _labels(described: set[Perturbation]) -> dict[Perturbation, str]:
     return labels
 
 
-def _metric(run: _Run, chosen: str | None) -> str:
+def _metric(run: _HelmRun, chosen: str | None) -> str:
     names = sorted({name for stats in run.stats.values() for name in stats})
     if chosen is not None and chosen not in names:
         raise UnknownName(f"metric of {run.folder.name}", chosen, names)
-    usual = next((name for name in USUAL if name in names), None)
+    usual = next((name for name in PREFERRED_METRICS if name in names), None)
     if chosen is None and usual is None:
         raise TaskError(
             f"{run.folder / SCORES} has none of the usual metrics",

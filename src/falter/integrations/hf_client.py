@@ -36,10 +36,19 @@ FAILURES = (RuntimeError, ValueError, TypeError, IndexError, KeyError, MemoryErr
 """Errors that a single request may cause; any other error is a bug in falter and ends the run."""
 OPTIONS = OptionTable.of("hf")
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
-PARTS = (".safetensors", ".bin", ".json", ".jinja", ".model", ".tiktoken", ".txt", ".py")
+MODEL_FILE_SUFFIXES = (
+    ".safetensors",
+    ".bin",
+    ".json",
+    ".jinja",
+    ".model",
+    ".tiktoken",
+    ".txt",
+    ".py",
+)
 MEGABYTE = 1 << 20
-ROOM, ROOM_GPU = 512, 4096
-CELLS_A_TOKEN = 16
+BATCH_TOKENS, BATCH_TOKENS_GPU = 512, 4096
+CELLS_PER_TOKEN = 16
 """Cache positions that a batch of texts may take for each token of `batch_tokens`."""
 
 
@@ -59,7 +68,7 @@ class HuggingFace(BatchClient):
         together = 64 if gpu else 16
         super().__init__(most=4 * together, name="hf")
         self._dtype = options["dtype"] or ("bfloat16" if gpu else "float32")
-        self._room = options["batch_tokens"] or (ROOM_GPU if gpu else ROOM)
+        self._batch_tokens = options["batch_tokens"] or (BATCH_TOKENS_GPU if gpu else BATCH_TOKENS)
         megabytes = (4096 if gpu else 512) if options["cache_mb"] is None else options["cache_mb"]
         self._cache_bytes = megabytes * MEGABYTE
         self._threads = options["threads"]
@@ -99,8 +108,10 @@ class HuggingFace(BatchClient):
         """Answer the requests together; one that cannot be prepared gets its error instead."""
         engine = self.loaded
         if requests[0].scores:
-            return _each(requests, lambda r: engine.split(r.context, r.continuations), self._score)
-        return _each(requests, self._asking, self._write)
+            return _answer_each(
+                requests, lambda r: engine.split(r.context, r.continuations), self._score
+            )
+        return _answer_each(requests, self._ask_for, self._write)
 
     def recover(self) -> None:
         """Free the memory of cached prefixes."""
@@ -108,15 +119,15 @@ class HuggingFace(BatchClient):
 
     def _score(self, asked: Sequence[Tokens]) -> list[Answer | Exception]:
         scores, served_by = self.loaded.score(asked), self._served_by()
-        return [_scored(*each, served_by) for each in zip(asked, scores, strict=True)]
+        return [_checked_answer(*each, served_by) for each in zip(asked, scores, strict=True)]
 
     def _write(self, asks: Sequence[Ask]) -> list[Answer | Exception]:
         from falter.integrations.hf_writing import write
 
-        engine, cells = self.loaded, self._room * CELLS_A_TOKEN
+        engine, cells = self.loaded, self._batch_tokens * CELLS_PER_TOKEN
         return [replace(a, served_by=self._served_by()) for a in write(engine, asks, cells)]
 
-    def _asking(self, request: Request) -> Ask:
+    def _ask_for(self, request: Request) -> Ask:
         from falter.integrations.hf_writing import Ask, prompt_tokens
 
         sampling, chats = request.sampling, self.capabilities.chats
@@ -145,7 +156,7 @@ class HuggingFace(BatchClient):
             source = replace(source, path=str(path.parent))
         try:
             with _quiet(), _hushed(source.gguf is not None):
-                engine = self._opened(source)
+                engine = self._open_engine(source)
         except (OSError, ValueError, RuntimeError, ImportError, KeyError, MemoryError) as error:
             raise PreflightError(
                 f"hf:{source.name} cannot be loaded: {_reason(error)}",
@@ -159,7 +170,7 @@ class HuggingFace(BatchClient):
             )
         self._engine = engine
 
-    def _opened(self, source: Source) -> Engine:
+    def _open_engine(self, source: Source) -> Engine:
         import torch
         from transformers import (
             AutoConfig,
@@ -185,8 +196,10 @@ class HuggingFace(BatchClient):
         model = kind.from_pretrained(source.path, dtype=getattr(torch, self._dtype), **where)
         model = model.to(self._device)
         if encodes:
-            return Seq2SeqEngine(model, tokenizer, room=self._room)
-        return CausalEngine(model, tokenizer, room=self._room, cache_bytes=self._cache_bytes)
+            return Seq2SeqEngine(model, tokenizer, room=self._batch_tokens)
+        return CausalEngine(
+            model, tokenizer, room=self._batch_tokens, cache_bytes=self._cache_bytes
+        )
 
     def _served_by(self) -> str:
         import transformers
@@ -195,7 +208,7 @@ class HuggingFace(BatchClient):
         return f"transformers {transformers.__version__}{shared}"
 
 
-def _each(
+def _answer_each(
     requests: Sequence[Request],
     prepare: Callable[[Request], T],
     answer: Callable[[Sequence[T]], Sequence[Answer | Exception]],
@@ -212,7 +225,7 @@ def _each(
     return [asked if isinstance(asked, Exception) else next(answers) for asked in prepared]
 
 
-def _scored(asked: Tokens, scores: Sequence[Scores], served_by: str) -> Answer | Exception:
+def _checked_answer(asked: Tokens, scores: Sequence[Scores], served_by: str) -> Answer | Exception:
     """Return a request's scores, or a `ValueError` if one is not finite."""
     sums = tuple(
         ContinuationScore(
@@ -353,7 +366,7 @@ def _folder(path: Path) -> Source:
     lines = [
         f"{file.name} {content_hash(file).removeprefix('sha256:')}\n"
         for file in sorted(path.iterdir())
-        if file.is_file() and file.suffix in PARTS
+        if file.is_file() and file.suffix in MODEL_FILE_SUFFIXES
     ]
     return Source(
         name=path.name,

@@ -16,11 +16,11 @@ T = TypeVar("T")
 MIN_CACHED_PREFIX = 32
 """Number of shared tokens from which a prefix is computed separately and kept."""
 # `float().log_softmax()` copies the logits twice: 256 rows of 50,000 tokens are 51 MB a copy.
-READ_OFF = 256
+LOGIT_ROWS_AT_ONCE = 256
 """Rows of logits that are converted to log-probabilities at once."""
 # A wrong mask shifts scores by nats. Single precision differs by some 1e-5; bfloat16 has eight
 # significant bits, so that a logit between 16 and 32 is rounded by up to 0.06.
-EXACT, CLOSE = 1e-3, 0.3
+EXACT_TOLERANCE, CLOSE_TOLERANCE = 1e-3, 0.3
 """Maximum error of a token's log-probability in a tree: single precision, lower precision."""
 
 Scores = list[tuple[float, bool]]
@@ -106,9 +106,9 @@ class Engine(ABC):
         rows, tokens = (torch.tensor(column, device=device) for column in zip(*wanted, strict=True))
         scores = torch.empty(len(wanted), device=device)
         likeliest = torch.empty(len(wanted), device=device, dtype=torch.bool)
-        for first in range(0, len(logits), READ_OFF):
-            part = logits[first : first + READ_OFF].float().log_softmax(-1)
-            here = (rows >= first) & (rows < first + READ_OFF)
+        for first in range(0, len(logits), LOGIT_ROWS_AT_ONCE):
+            part = logits[first : first + LOGIT_ROWS_AT_ONCE].float().log_softmax(-1)
+            here = (rows >= first) & (rows < first + LOGIT_ROWS_AT_ONCE)
             scores[here] = part[rows[here] - first, tokens[here]]
             likeliest[here] = part.argmax(-1)[rows[here] - first] == tokens[here]
         return list(zip(scores.tolist(), likeliest.tolist(), strict=True))
@@ -130,8 +130,8 @@ class CausalEngine(Engine):
         self.tokens_read = 0
         self._prefixes: PrefixCache[tuple[Part, ...]] = PrefixCache(cache_bytes)
         self._exact = model.dtype == self.torch.float32
-        self._keeps = _takes(model, "logits_to_keep")
-        self.caches = _takes(model, "past_key_values")
+        self._keeps = _accepts_argument(model, "logits_to_keep")
+        self.caches = _accepts_argument(model, "past_key_values")
         self._window = _window(self._config)
         with self.torch.inference_mode():
             self.shares = self.caches and self._tree_is_right()
@@ -328,7 +328,7 @@ class CausalEngine(Engine):
         plain = [score for scores in self._plain(picked) for score, _ in scores]
         tree = [score for sequence in picked for score in in_tree[sequence.number]]
         worst = max(abs(a - b) for a, b in zip(tree, plain, strict=True))
-        return worst <= (EXACT if self._exact else CLOSE)
+        return worst <= (EXACT_TOLERANCE if self._exact else CLOSE_TOLERANCE)
 
 
 def _with_prefix(row: Row, known: int) -> Row:
@@ -369,7 +369,7 @@ def _trial(vocabulary: int, length: int) -> list[Scored]:
     ]
 
 
-def _takes(model: Any, argument: str) -> bool:
+def _accepts_argument(model: Any, argument: str) -> bool:
     import inspect
 
     return argument in inspect.signature(model.forward).parameters
@@ -491,9 +491,9 @@ class CachedPrefix(Generic[T]):
 class PrefixCache(Generic[T]):
     """LRU cache of prefixes, limited to a number of bytes."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._held: OrderedDict[tuple[int, ...], CachedPrefix[T]] = OrderedDict()
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._cached: OrderedDict[tuple[int, ...], CachedPrefix[T]] = OrderedDict()
 
     def find(self, tokens: tuple[int, ...]) -> tuple[int, T | None]:
         """Return the length and state of the longest cached prefix of `tokens`, or 0 and None.
@@ -502,24 +502,24 @@ class PrefixCache(Generic[T]):
         """
         longest, best = 0, None
         # All of them, since the cache holds few: each is megabytes of keys and values.
-        for held in self._held.values():
+        for held in self._cached.values():
             length = common_prefix_length(held.tokens, tokens)
             if length > longest:
                 longest, best = length, held
         if best is None:
             return 0, None
-        self._held.move_to_end(best.tokens)
+        self._cached.move_to_end(best.tokens)
         return longest, best.state
 
     def keep(self, tokens: tuple[int, ...], state: T, size: int) -> None:
         """Cache a prefix, evicting the least recently used; one that is too large is not kept."""
-        if size > self._most:
+        if size > self._max_bytes:
             return
-        self._held[tokens] = CachedPrefix(tokens, state, size)
-        self._held.move_to_end(tokens)
-        while sum(held.size for held in self._held.values()) > self._most:
-            self._held.popitem(last=False)
+        self._cached[tokens] = CachedPrefix(tokens, state, size)
+        self._cached.move_to_end(tokens)
+        while sum(held.size for held in self._cached.values()) > self._max_bytes:
+            self._cached.popitem(last=False)
 
     def clear(self) -> None:
         """Remove all prefixes."""
-        self._held.clear()
+        self._cached.clear()

@@ -13,7 +13,7 @@ from falter.clients.llama_engine import check_decoding
 from falter.integrations.hf_engine import CausalEngine, Engine, Scores, Tokens
 from falter.records.types import Message, Sampling, Usage
 
-ANCHOR = 4
+ANCHOR_TOKENS = 4
 """Prompt tokens decoded with an answer, for tokenizers that drop a space at the very start."""
 
 
@@ -190,9 +190,9 @@ def _finished(engine: Engine, ask: Ask) -> Answer:
 def _text(engine: Engine, ask: Ask) -> str:
     """Return the text of an answer.
 
-    It is decoded after the last `ANCHOR` tokens of the prompt, whose text is then removed.
+    It is decoded after the last `ANCHOR_TOKENS` of the prompt, whose text is then removed.
     """
-    anchor = list(ask.prompt[-ANCHOR:]) if engine.prompt_before_text else []
+    anchor = list(ask.prompt[-ANCHOR_TOKENS:]) if engine.prompt_before_text else []
     before = _decode(engine, anchor)
     whole = _decode(engine, anchor + ask.tokens)
     return whole[len(before) :] if whole.startswith(before) else _decode(engine, ask.tokens)

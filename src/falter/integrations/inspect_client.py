@@ -22,7 +22,7 @@ from falter.records.errors import AuthenticationError, InvalidValue, PreflightEr
 from falter.records.interfaces import Capabilities, Client
 from falter.records.types import Model, Request, Response, Sampling, Usage
 
-LONGEST_REASON = 500
+MAX_REASON_CHARACTERS = 500
 OPTIONS = OptionTable.of("inspect")
 REASONS = {"max_tokens": "length", "model_length": "length"}
 _OF_KEYS = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)\Z", re.IGNORECASE)
@@ -39,8 +39,8 @@ class Inspect(BaseClient):
         require("Models of Inspect", "inspect", "inspect_ai")
         self._settings = settings
         self._base_url = None if settings.base_url is None else normal_url(settings.base_url)
-        self._left_out = {name for name, value in options.items() if value is None}
-        self._own = {name: value for name, value in options.items() if value is not None}
+        self._null_options = {name for name, value in options.items() if value is None}
+        self._given_options = {name: value for name, value in options.items() if value is not None}
         self.capabilities = Capabilities(generates=True, scores=False)
         self.model = Model(
             client="inspect", name=settings.name, base_url=self._base_url, options=options
@@ -78,7 +78,7 @@ class Inspect(BaseClient):
             return self._failed(request, error)
         if output.error or not output.choices:
             reason = self._without_keys(output.error or "no choices")
-            return failed(request, reason[:LONGEST_REASON])
+            return failed(request, reason[:MAX_REASON_CHARACTERS])
         answer = Answer(
             text=output.completion,
             finish_reason=REASONS.get(output.stop_reason, output.stop_reason),
@@ -97,7 +97,7 @@ class Inspect(BaseClient):
         from inspect_ai.model import GenerateConfig, get_model
 
         settings = self._settings
-        own, known = self._own, GenerateConfig.model_fields
+        own, known = self._given_options, GenerateConfig.model_fields
         config = GenerateConfig(
             max_connections=settings.concurrency,
             max_retries=settings.max_attempts - 1,
@@ -117,7 +117,7 @@ class Inspect(BaseClient):
         except Exception as error:
             raise PreflightError(
                 f"Inspect could not load the model '{settings.name}': "
-                f"{self._without_keys(str(error))[:LONGEST_REASON]}",
+                f"{self._without_keys(str(error))[:MAX_REASON_CHARACTERS]}",
                 hint="name it as PROVIDER/MODEL, install the provider's library, and set its key",
             ) from None
 
@@ -153,7 +153,7 @@ class Inspect(BaseClient):
         return {
             name: value
             for name, value in fields.items()
-            if value is not None and name not in self._left_out
+            if value is not None and name not in self._null_options
         }
 
     def _failed(self, request: Request, error: Exception) -> Response:
@@ -161,10 +161,10 @@ class Inspect(BaseClient):
         shown = self._without_keys(str(error))
         if _status(error) in (401, 403):
             raise AuthenticationError(
-                f"'{self.model.label}' refused the key: {shown[:LONGEST_REASON]}",
+                f"'{self.model.label}' refused the key: {shown[:MAX_REASON_CHARACTERS]}",
                 hint="set the provider's key again",
             ) from None
-        reason = f"{type(error).__name__}: {shown}"[:LONGEST_REASON]
+        reason = f"{type(error).__name__}: {shown}"[:MAX_REASON_CHARACTERS]
         return failed(request, reason)
 
     def _without_keys(self, text: str) -> str:

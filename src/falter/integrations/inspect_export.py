@@ -28,8 +28,8 @@ from falter.report.exported import (
 )
 
 VERSION = 2
-LONGEST = 1_000
-_STAMP = (1980, 1, 1, 0, 0, 0)
+MAX_SUMMARY_CHARACTERS = 1_000
+_FIXED_TIME = (1980, 1, 1, 0, 0, 0)
 _OPTIONS = orjson.OPT_NON_STR_KEYS
 
 
@@ -44,7 +44,7 @@ def write_inspect(result: ExportedResult, folder: Path) -> list[Path]:
     files: list[Path] = []
     for part in result.parts:
         files += _part(part, result, folder)
-    _by_inspect_itself(files)
+    _rewrite_with_inspect(files)
     return files
 
 
@@ -126,7 +126,7 @@ class _Log:
         return self.path
 
     def _write(self, name: str, value: Any) -> None:
-        info = zipfile.ZipInfo(name, _STAMP)  # the same bytes every time
+        info = zipfile.ZipInfo(name, _FIXED_TIME)  # the same bytes every time
         info.compress_type = zipfile.ZIP_DEFLATED
         self.archive.writestr(info, orjson.dumps(value, option=_OPTIONS))
 
@@ -302,13 +302,16 @@ def _metadata(cell: ExportedCell, repeat: int) -> dict[str, Any]:
 def _summary(sample: dict[str, Any]) -> dict[str, Any]:
     """Return the parts of a sample that a list of samples shows."""
     scores = {
-        name: {**score, "explanation": (score["explanation"] or "")[:LONGEST] or None}
+        name: {
+            **score,
+            "explanation": (score["explanation"] or "")[:MAX_SUMMARY_CHARACTERS] or None,
+        }
         for name, score in sample["scores"].items()
     }
     summary = {
         "id": sample["id"],
         "epoch": sample["epoch"],
-        "input": sample["input"][-1]["content"][:LONGEST],
+        "input": sample["input"][-1]["content"][:MAX_SUMMARY_CHARACTERS],
         "target": sample["target"],
         "metadata": {name: sample["metadata"][name] for name in ("recipe", "draw", "repeat")},
         "scores": scores,
@@ -317,11 +320,11 @@ def _summary(sample: dict[str, Any]) -> dict[str, Any]:
         "message_count": len(sample["messages"]),
     }
     if "error" in sample:
-        summary["error"] = sample["error"]["message"][:LONGEST]
+        summary["error"] = sample["error"]["message"][:MAX_SUMMARY_CHARACTERS]
     return summary
 
 
-def _by_inspect_itself(files: list[Path]) -> None:
+def _rewrite_with_inspect(files: list[Path]) -> None:
     """If inspect_ai is installed, read and rewrite every log with it, one at a time."""
     try:
         from inspect_ai.log import read_eval_log, write_eval_log

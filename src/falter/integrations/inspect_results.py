@@ -21,12 +21,12 @@ from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_c
 from falter.readers.tables import kind_of, read_json
 from falter.records.errors import MissingExtra, TaskError, UnknownName, printable, refusal
 
-MOST_MEMBERS = 2_000_000
-MOST_EPOCHS = 100_000
-MOST_MEMBER = 512 * 2**20
-MOST_TOTAL = 8 * 2**30
-ZSTANDARD = 93
-_BROKEN = (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError)
+MAX_MEMBERS = 2_000_000
+MAX_EPOCHS = 100_000
+MAX_MEMBER_BYTES = 512 * 2**20
+MAX_TOTAL_BYTES = 8 * 2**30
+ZSTANDARD_METHOD = 93
+_READ_ERRORS = (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError)
 
 
 class Archive:
@@ -38,9 +38,9 @@ class Archive:
     def __init__(self, path: Path, file: zipfile.ZipFile) -> None:
         self.path, self._file = path, file
         self._members = {member.filename: member for member in file.infolist()}
-        if len(self._members) > MOST_MEMBERS:
-            raise TaskError(f"{path} holds more than {MOST_MEMBERS:,} files")
-        self._left = MOST_TOTAL
+        if len(self._members) > MAX_MEMBERS:
+            raise TaskError(f"{path} holds more than {MAX_MEMBERS:,} files")
+        self._bytes_left = MAX_TOTAL_BYTES
 
     def __contains__(self, name: str) -> bool:
         return name in self._members
@@ -53,35 +53,35 @@ class Archive:
         """Return the content of one member."""
         member = self._members[name]
         where = f"{self.path}, {name}"
-        limit = min(MOST_MEMBER, self._left)
+        limit = min(MAX_MEMBER_BYTES, self._bytes_left)
         if member.file_size > limit:
             raise TaskError(f"{where} unpacks to more than {limit:,} bytes")
         try:
             with self._open(member) as stream:
                 data: bytes = stream.read(limit + 1)
-        except _BROKEN as error:
+        except _READ_ERRORS as error:
             raise TaskError(
                 f"{where} cannot be read: {error}",
                 hint="the file may be incomplete; fetch it again",
             ) from error
         if len(data) > limit:
             raise TaskError(f"{where} unpacks to more than {limit:,} bytes")
-        self._left -= len(data)
+        self._bytes_left -= len(data)
         return data
 
     def _open(self, member: zipfile.ZipInfo) -> Any:
-        if member.compress_type != ZSTANDARD:
+        if member.compress_type != ZSTANDARD_METHOD:
             return self._file.open(member)
-        return _zstandard(io.BytesIO(self._packed(member)))
+        return _zstandard(io.BytesIO(self._packed_bytes(member)))
 
-    def _packed(self, member: zipfile.ZipInfo) -> bytes:
+    def _packed_bytes(self, member: zipfile.ZipInfo) -> bytes:
         """Return the compressed bytes of a member.
 
         They follow a local header of 30 bytes, the name and the extra field. Their lengths are in
         the header.
         """
         file = self._file.fp
-        if file is None or member.compress_size > MOST_MEMBER:
+        if file is None or member.compress_size > MAX_MEMBER_BYTES:
             raise zipfile.BadZipFile("the member's size is out of bounds")
         file.seek(member.header_offset)
         head = file.read(30)
@@ -97,7 +97,7 @@ def archive(path: Path) -> Iterator[Archive]:
     """Open a zip file for reading."""
     try:
         file = zipfile.ZipFile(path)
-    except _BROKEN as error:
+    except _READ_ERRORS as error:
         raise TaskError(
             f"{path} is not an Inspect log: {error}",
             hint="the file may be incomplete; fetch it again",
@@ -160,7 +160,7 @@ def _log(
         model=str(about.get("model", "unknown")),
         stamp=str(about.get("created", "")),
         scorer="",
-        args={str(k): _short(v) for k, v in args.items()} if isinstance(args, dict) else {},
+        args={str(k): _argument_text(v) for k, v in args.items()} if isinstance(args, dict) else {},
     )
     if not is_chosen(log, choice):
         return log
@@ -199,15 +199,15 @@ def _add_lost(log: Log, about: Sample) -> int:
     ids, epochs = nested(about, "dataset", "sample_ids"), nested(about, "config", "epochs")
     known = map(str, ids if isinstance(ids, list) else ())
     present = set(zip(log.items, log.epochs, strict=True))
-    runs = range(epochs if isinstance(epochs, int) and 1 <= epochs <= MOST_EPOCHS else 1)
-    places = islice(product(known, runs), MOST_MEMBERS)  # the numbers of a file may be anything
+    runs = range(epochs if isinstance(epochs, int) and 1 <= epochs <= MAX_EPOCHS else 1)
+    places = islice(product(known, runs), MAX_MEMBERS)  # the numbers of a file may be anything
     lost = [each for each in places if each not in present]
     for item, epoch in lost:
         log.add(item, None, FAILED, None, line=f"sample {item}", epoch=epoch)
     return len(lost)
 
 
-def _short(value: Any) -> str:
+def _argument_text(value: Any) -> str:
     text = value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
     return text[:80]
 
@@ -289,7 +289,7 @@ def _add(log: Log, sample: Sample, scorer: str, place: int) -> None:
     if "id" not in sample:
         raise TaskError(f"{log.path}, {where} has no id")
     epoch = sample.get("epoch", 1)
-    if not isinstance(epoch, int) or not 1 <= epoch <= MOST_EPOCHS:
+    if not isinstance(epoch, int) or not 1 <= epoch <= MAX_EPOCHS:
         raise TaskError(f"{log.path}, {where} has the epoch {str(epoch)[:20]!r}")
     score = next((s for s in _scores(sample) if s[0] == scorer), None)
     value, outcome, output = _judged(sample, score, f"{log.path}, {where}")

@@ -23,7 +23,7 @@ from falter.records.interfaces import Capabilities, Client
 from falter.records.types import ContinuationScore, Model, Request
 
 TEMPLATE = "apply_chat_template"
-LONGEST_REASON = 500
+MAX_REASON_CHARACTERS = 500
 OPTIONS = OptionTable.of("lm-eval")
 
 
@@ -69,7 +69,7 @@ class LmEval(BatchClient):
             self._lm = self._class.create_from_arg_string(self._arguments)
         except Exception as error:
             raise PreflightError(
-                f"lm-eval could not load '{self._type}': {error!r:.{LONGEST_REASON}}",
+                f"lm-eval could not load '{self._type}': {error!r:.{MAX_REASON_CHARACTERS}}",
                 hint=f"check the arguments '{self._arguments}' and install the libraries of this "
                 "type, such as lm_eval[hf]",
             ) from error
@@ -83,7 +83,7 @@ class LmEval(BatchClient):
 
     def _texts(self, requests: Sequence[Request]) -> list[str]:
         instances = [
-            _instance("generate_until", n, self._context(request), _settings(request))
+            _instance("generate_until", n, self._context(request), _sampling(request))
             for n, request in enumerate(requests)
         ]
         answers = list(_quiet(self._lm.generate_until)(instances))
@@ -130,7 +130,8 @@ def _model_class(kind: str) -> Any:
         return get_model(kind)
     except Exception as error:
         raise PreflightError(
-            f"The lm-eval model type '{kind}' cannot be used here: {error!r:.{LONGEST_REASON}}",
+            f"The lm-eval model type '{kind}' cannot be used here: "
+            f"{error!r:.{MAX_REASON_CHARACTERS}}",
             hint="install what it needs, for example: pip install 'lm_eval[hf]'",
         ) from error
 
@@ -158,7 +159,7 @@ def _score(text: str, logprob: float, greedy: bool) -> ContinuationScore:
     return ContinuationScore(logprob=float(logprob), tokens=0, greedy=bool(greedy))
 
 
-def _settings(request: Request) -> dict[str, Any]:
+def _sampling(request: Request) -> dict[str, Any]:
     """Return the sampling settings in the harness's terms, which have no seed for a request."""
     sampling = request.sampling
     settings: dict[str, Any] = {

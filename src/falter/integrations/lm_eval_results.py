@@ -153,13 +153,17 @@ def _output(row: Mapping[str, Any], metric: str) -> str | None:
         return None
     if len(replies) == 1 and isinstance(replies[0], str):
         return replies[0]
-    if metric == "acc" and len(replies) > 1 and all(_scored(option) for option in replies):
+    if (
+        metric == "acc"
+        and len(replies) > 1
+        and all(_is_scored_option(option) for option in replies)
+    ):
         likelihoods = [float(option[0]) for option in replies]
         return str(likelihoods.index(max(likelihoods)))
     return None
 
 
-def _scored(option: Any) -> bool:
+def _is_scored_option(option: Any) -> bool:
     """Return True for a list of a log-likelihood and a greedy flag; both may be texts."""
     if not isinstance(option, list) or len(option) != 2:
         return False

@@ -26,7 +26,7 @@ from falter.tasks.task import CHOICES, LABELS, Piece, Task, Template
 NUMBER = "7341"
 NUMBERS = (f"#### {NUMBER}", f"The answer is {NUMBER}.", f"The answer is {NUMBER}", NUMBER)
 WORDS = "Seven hills"
-LENIENT = {"ignore_case", "ignore_punctuation"}
+LENIENT_SETTINGS = {"ignore_case", "ignore_punctuation"}
 # As a whole text: "1,234", "$5.50", "7."; not "7 kg".
 _NUMERIC = re.compile(r"[-+]?\$?[\d,]*\.?\d+\.?")
 
@@ -53,14 +53,14 @@ def _scorer_for(task: Any, targets: Sequence[str]) -> str | None:
     if "exact_match" not in metrics:
         return _metric_of_lm_eval(_names(metrics))
     settings = _settings(task)
-    if _filtered(task, WORDS) == {WORDS} and settings <= LENIENT:
+    if _filtered_texts(task, WORDS) == {WORDS} and settings <= LENIENT_SETTINGS:
         return "exact"
-    extracted = [_filtered(task, reply) for reply in NUMBERS]
+    extracted = [_filtered_texts(task, reply) for reply in NUMBERS]
     numbers = all(_NUMERIC.fullmatch(t.rpartition("####")[2].strip()) for t in targets)
     digits = [{re.sub(r"\D", "", text) for text in texts} for texts in extracted]
     if numbers and {NUMBER} in digits:
         return "numeric"
-    how = "a filter of its own" if _filtered(task, WORDS) != {WORDS} else _names(settings)
+    how = "a filter of its own" if _filtered_texts(task, WORDS) != {WORDS} else _names(settings)
     return _metric_of_lm_eval(f"exact_match with {how}")
 
 
@@ -76,7 +76,7 @@ def _settings(task: Any) -> set[str]:
     }
 
 
-def _filtered(task: Any, reply: str) -> set[str]:
+def _filtered_texts(task: Any, reply: str) -> set[str]:
     """Return the texts to which each of the task's filters reduces a response."""
     from lm_eval.api.instance import Instance
     from lm_eval.filters import build_filter_ensemble
@@ -105,7 +105,7 @@ def _metric_of_lm_eval(metric: str) -> str:
 
 # A group's name in a task file: "mmlu" of "group: mmlu" and of 'group: "mmlu"'.
 GROUP = re.compile(r"^group:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
-LETTERED = (
+LETTERED_PIECES = (
     Piece(kind="instruction", text="\n"),
     Piece(kind="input", field=CHOICES),
     Piece(
@@ -137,13 +137,13 @@ def load(argument: str | None) -> Task:
     """A task, tag or group of the harness. Of a group, each item's task is its tag."""
     if not argument:
         raise refusal(TaskError, "integrations.no_harness_task")
-    with _seeded():
+    with _seeded_random():
         name, parts = _load_objects(argument)
-        return _joined(name, parts)
+        return _joined_task(name, parts)
 
 
 @contextmanager
-def _seeded() -> Iterator[None]:
+def _seeded_random() -> Iterator[None]:
     """Seed Python's global random generator while documents are read, then restore its state.
 
     Some of the harness's tasks shuffle with that generator, which the harness's evaluator seeds
@@ -196,7 +196,7 @@ def _objects(manager: Any, name: str) -> dict[str, Any]:
     return objects
 
 
-def _joined(name: str, parts: Mapping[str, Any]) -> Task:
+def _joined_task(name: str, parts: Mapping[str, Any]) -> Task:
     """Return one task from one or several tasks of the harness."""
     for part, task in parts.items():
         _check_supported(part, task)
@@ -363,7 +363,9 @@ def _templates(template: Template, questions: Sequence[_Question]) -> dict[str, 
         }  # the options are letters already, which the text lists in its own way
     pieces = template.pieces
     body = pieces[:-1] if pieces[-1].kind == "cue" else pieces
-    letter = Template(pieces=(*body, *LETTERED), answer_as="label", delimiter=template.delimiter)
+    letter = Template(
+        pieces=(*body, *LETTERED_PIECES), answer_as="label", delimiter=template.delimiter
+    )
     return {"cloze": template, "letter": letter}
 
 

@@ -19,12 +19,12 @@ from falter.records.types import SectionKind
 from falter.tasks.task import CHOICES, Piece
 
 # Unicode's private use area, U+E000 to U+F8FF, has 6,400 characters, which no text of a task needs.
-FIRST = 0xE000
-MAX_CHARACTERS = 6000
-PRIVATE = re.compile(f"([{chr(FIRST)}-{chr(FIRST + MAX_CHARACTERS)}])")
+FIRST_PLACEHOLDER = 0xE000
+MAX_PLACEHOLDERS = 6000
+PRIVATE = re.compile(f"([{chr(FIRST_PLACEHOLDER)}-{chr(FIRST_PLACEHOLDER + MAX_PLACEHOLDERS)}])")
 # Minimum characters of a value that is searched in a prompt: a shorter value, such as "A" or
 # "yes", occurs by chance.
-TELLING = 6
+MIN_SEARCH_CHARACTERS = 6
 FORMATS = ("{label}. {text}\n", "({label}) {text}\n", "{label}) {text}\n", "{label}: {text}\n")
 
 
@@ -40,10 +40,12 @@ class Segment:
 def cut(text: str, row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any]) -> list[Segment]:
     """Return the text's segments; a single input segment if no field of the row is recognised."""
     leaves = dict(_named(_leaves(row, "")))
-    parts = None if PRIVATE.search(text) or len(leaves) > MAX_CHARACTERS else _marked(row, write)
-    captured = parts and _captured(text, parts, list(leaves.items()))
+    parts = None if PRIVATE.search(text) or len(leaves) > MAX_PLACEHOLDERS else _marked(row, write)
+    captured = parts and _captured_segments(text, parts, list(leaves.items()))
     segments = (
-        captured or _searched(text, leaves) or [Segment(text=text, kind="input", field="text")]
+        captured
+        or _found_segments(text, leaves)
+        or [Segment(text=text, kind="input", field="text")]
     )
     return [s for s in _numbered(segments) if s.text or s.field]
 
@@ -157,7 +159,7 @@ def _named(leaves: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 def _marked(row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any]) -> list[str] | None:
     """Return the prompt written with private characters, split at them; None if that fails."""
-    count = iter(range(FIRST, FIRST + MAX_CHARACTERS))
+    count = iter(range(FIRST_PLACEHOLDER, FIRST_PLACEHOLDER + MAX_PLACEHOLDERS))
 
     def marks(value: Any) -> Any:
         if isinstance(value, str):
@@ -174,7 +176,7 @@ def _marked(row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any]) -> l
     return parts if len(parts) > 1 else None
 
 
-def _captured(
+def _captured_segments(
     text: str, parts: Sequence[str], leaves: Sequence[tuple[str, str]]
 ) -> list[Segment] | None:
     """Return the words and the texts between them as segments; None if the words do not fit.
@@ -183,12 +185,12 @@ def _captured(
     Otherwise they are cut out between the words.
     """
     words = parts[0::2]
-    fields = [leaves[ord(mark) - FIRST] for mark in parts[1::2]]
+    fields = [leaves[ord(mark) - FIRST_PLACEHOLDER] for mark in parts[1::2]]
     for values in ([v for _, v in fields], [v.strip() for _, v in fields]):
-        if _woven(words, values) == text:
+        if _rebuilt_text(words, values) == text:
             break
     else:
-        between = _between(text, words)
+        between = _texts_between(text, words)
         if between is None:
             return None
         values = between
@@ -198,11 +200,11 @@ def _captured(
     return segments
 
 
-def _woven(words: Sequence[str], values: Sequence[str]) -> str:
+def _rebuilt_text(words: Sequence[str], values: Sequence[str]) -> str:
     return words[0] + "".join(v + w for v, w in zip(values, words[1:], strict=True))
 
 
-def _between(text: str, words: Sequence[str]) -> list[str] | None:
+def _texts_between(text: str, words: Sequence[str]) -> list[str] | None:
     """Return the texts between the words, or None if the words do not occur in order.
 
     Each word is taken at its first occurrence, the last word at the end.
@@ -222,12 +224,12 @@ def _between(text: str, words: Sequence[str]) -> list[str] | None:
     return [text[before[1] : after[0]] for before, after in pairwise(places)]
 
 
-def _searched(text: str, leaves: Mapping[str, str]) -> list[Segment]:
+def _found_segments(text: str, leaves: Mapping[str, str]) -> list[Segment]:
     """Return segments for the row's longer texts at their first occurrences, the longest first."""
     spans: list[tuple[int, int, str]] = []
     for name, value in sorted(leaves.items(), key=lambda leaf: -len(leaf[1])):
         value = value.strip()
-        at = text.find(value) if len(value) >= TELLING else -1
+        at = text.find(value) if len(value) >= MIN_SEARCH_CHARACTERS else -1
         if at >= 0 and all(at >= end or at + len(value) <= start for start, end, _ in spans):
             spans.append((at, at + len(value), name))
     segments, position = [], 0

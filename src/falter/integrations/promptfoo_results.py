@@ -10,7 +10,7 @@ from typing import Any
 
 from falter.readers.cells import FAILED, MISSING, SCORED, finite
 from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_chosen, nested
-from falter.readers.tables import ROLES, bounded, kind_of, read_json, usual_column
+from falter.readers.tables import ROLES, kind_of, open_bounded, read_json, usual_column
 from falter.records.errors import TaskError, UnknownName, refusal
 from falter.records.ids import digest, short
 
@@ -18,8 +18,8 @@ HEAD_BYTES = 4096
 # '{"evalId": …', '{"results": {"version": …'; not '{"results": ['.
 _HEAD = re.compile(rb'\s*\{\s*(?:"evalId"|"results"\s*:\s*\{\s*"version")')
 # promptfoo's ResultFailureReason.ERROR: the provider or an assertion raised; not a wrong answer.
-ERROR = 2
-LONGEST_LABEL = 60
+ERROR_REASON = 2
+MAX_LABEL_CHARACTERS = 60
 """Maximum characters of a label; promptfoo labels an unlabelled prompt by its whole text."""
 PASS, SCORE = "pass", "score"
 """promptfoo's verdict on a test, which its totals count, and the mean score of its assertions."""
@@ -29,7 +29,7 @@ Result = Mapping[str, Any]
 def _is_promptfoo(path: Path) -> bool:
     if kind_of(path) != "json":
         return False
-    with bounded(path) as file:
+    with open_bounded(path) as file:
         return _HEAD.match(file.read(HEAD_BYTES)) is not None
 
 
@@ -72,7 +72,7 @@ def _read_logs(path: Path, choice: LogChoice) -> list[Log]:
             ),
         )
         item = name(result)
-        value, outcome = _scored(result, metric, f"{path}, result {place}")
+        value, outcome = _score_and_outcome(result, metric, f"{path}, result {place}")
         output = _text(result, "response", "output") if outcome == SCORED else None
         epoch = seen[id(log), item]
         log.add(item, value, outcome, output or None, line=f"result {place}", epoch=epoch)
@@ -97,7 +97,7 @@ def _prompt(result: Result) -> int:
 
 def _label(result: Result, prompt: int) -> str:
     label = _text(result, "prompt", "label").strip()
-    short_enough = 0 < len(label) <= LONGEST_LABEL and "\n" not in label
+    short_enough = 0 < len(label) <= MAX_LABEL_CHARACTERS and "\n" not in label
     return label if short_enough else f"prompt {prompt + 1}"
 
 
@@ -127,8 +127,8 @@ def _metric(results: Sequence[Result], chosen: str | None, path: Path) -> str:
     return chosen or PASS
 
 
-def _scored(result: Result, metric: str, where: str) -> tuple[float | None, int]:
-    if result.get("failureReason") == ERROR or (
+def _score_and_outcome(result: Result, metric: str, where: str) -> tuple[float | None, int]:
+    if result.get("failureReason") == ERROR_REASON or (
         result.get("error") and not _part(result, "gradingResult")
     ):
         return None, FAILED

@@ -38,9 +38,9 @@ LOCAL_RAY = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # listen on the loopback only, on Linux too
 }
 """Environment of a Ray that falter starts on this machine."""
-PLACING = 600.0
+PLACING_SECONDS = 600.0
 """Seconds within which a cluster must have a place for an engine."""
-LONGEST_REASON = 300
+MAX_REASON_CHARACTERS = 300
 Trouble = tuple[str, str, str | None]
 """An error as it is passed between processes: its kind, message and hint."""
 
@@ -102,12 +102,12 @@ class RayHost:
             raise MissingExtra("--engine ray", "ray", "ray")
         self._name, self._settings, self._model = name, settings, model
         self._count, self._gpus = count, gpus
-        self._open = False
+        self._is_open = False
 
     async def open(self) -> int:
         """Start or join Ray. Return the number of engines."""
         _SESSION.join(self._count or 1)
-        self._open = True
+        self._is_open = True
         import ray
 
         resources = ray.cluster_resources()
@@ -141,10 +141,12 @@ class RayHost:
     async def _require_fit(self, engine: _RayEngine) -> None:
         """Raise unless the actor runs the same falter and has loaded the same model."""
         try:
-            async with asyncio.timeout(PLACING):
+            async with asyncio.timeout(PLACING_SECONDS):
                 version = await engine.call("placed")
         except TimeoutError as error:
-            raise refusal(PreflightError, "integrations.no_place", placing=PLACING / 60) from error
+            raise refusal(
+                PreflightError, "integrations.no_place", placing=PLACING_SECONDS / 60
+            ) from error
         except EngineLost as error:
             raise PreflightError(
                 f"An engine of {self._model.label} did not start: {error.message}",
@@ -171,8 +173,8 @@ class RayHost:
 
     async def close(self) -> None:
         """Leave Ray; a Ray that falter started ends with its last model."""
-        if self._open:
-            self._open = False
+        if self._is_open:
+            self._is_open = False
             _SESSION.leave()
 
 
@@ -259,7 +261,7 @@ def _first_line(error: BaseException) -> str:
     text = f"{type(cause).__name__}: {cause}" if isinstance(cause, Exception) else str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     said = next((line for line in lines if "exit" in line.lower()), lines[0] if lines else "")
-    return (said or type(error).__name__)[:LONGEST_REASON]
+    return (said or type(error).__name__)[:MAX_REASON_CHARACTERS]
 
 
 class _Session:
@@ -267,7 +269,7 @@ class _Session:
 
     def __init__(self) -> None:
         self._users = 0
-        self._ours = False
+        self._is_ours = False
 
     def join(self, least: int) -> None:
         """Connect to the cluster in `RAY_ADDRESS`, or start Ray here with `least` CPUs or more."""
@@ -288,15 +290,15 @@ class _Session:
                 hint="set RAY_ADDRESS to a running cluster; without it Ray starts on this "
                 "machine, which can fail on a busy machine: run the command again",
             ) from error
-        self._ours = True
+        self._is_ours = True
 
     def leave(self) -> None:
         """Shut Ray down when its last user leaves, unless it was running before."""
         self._users -= 1
-        if self._users == 0 and self._ours:
+        if self._users == 0 and self._is_ours:
             import ray
 
-            self._ours = False
+            self._is_ours = False
             ray.shutdown()
 
     def _start(self, least: int) -> None:

@@ -20,7 +20,7 @@ from falter.records.errors import PreflightError, refusal
 from falter.records.interfaces import Capabilities, Client
 from falter.records.types import ContinuationScore, Model, Request, Usage
 
-LONGEST_REASON = 500
+MAX_REASON_CHARACTERS = 500
 SCORING = {"temperature": 0.0, "max_tokens": 1, "prompt_logprobs": 1, "detokenize": False}
 OPTIONS = OptionTable.of("vllm")
 
@@ -72,7 +72,7 @@ class Vllm(BatchClient):
             self._tokenizer = self._llm.get_tokenizer()
         except Exception as error:
             raise PreflightError(
-                f"vLLM could not load '{name}': {error!r:.{LONGEST_REASON}}",
+                f"vLLM could not load '{name}': {error!r:.{MAX_REASON_CHARACTERS}}",
                 hint="check the path and the options, which are passed to vllm.LLM",
             ) from error
         if self.capabilities.chats and not getattr(self._tokenizer, "chat_template", None):
@@ -186,7 +186,7 @@ def _answer(outputs: Sequence[tuple[_Prompt, Any]]) -> Answer | Exception:
             text=text.text, finish_reason=text.finish_reason, usage=usage, served_by=_served_by()
         )
     try:
-        scores = tuple(_sum(output, p.tokens, p.start or 0) for p, output in outputs)
+        scores = tuple(_continuation_score(output, p.tokens, p.start or 0) for p, output in outputs)
     except ValueError as error:
         return error
     return Answer(scores=scores, usage=Usage(prompt_tokens=prompt_tokens), served_by=_served_by())
@@ -201,7 +201,7 @@ def _served_by() -> str:
     return f"vllm {version}".strip() + (", batch invariant" if invariant else "")
 
 
-def _sum(output: Any, tokens: Sequence[int], start: int) -> ContinuationScore:
+def _continuation_score(output: Any, tokens: Sequence[int], start: int) -> ContinuationScore:
     """Return the log-likelihood of the tokens from `start` on.
 
     Raise `ValueError` if a token has no log-probability, or if the sum is not finite.

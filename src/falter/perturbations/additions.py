@@ -19,10 +19,10 @@ from falter.text.words import sentences
 
 _named = partial(named_regex, "perturbations")
 
-_CUE_WORDS = 4  # "Answer:" and "The answer is:" are replaced; a longer cue may hold a rule
+_MAX_CUE_WORDS = 4  # "Answer:" and "The answer is:" are replaced; a longer cue may hold a rule
 
 
-def what_to_give(prompt: Prompt) -> str:
+def answer_phrase(prompt: Prompt) -> str:
     """Return the phrase that names the expected answer, such as "your answer".
 
     For options the phrase is "the label of the option you choose" or "the text of the option you
@@ -82,7 +82,7 @@ def with_instruction(
         changes.append((before, before, cue_section.text[before:start] + text))
     own_cue: tuple[Section, ...] = ()
     if cue is not None and not overlaps(blocked(cue_section), start, end):
-        if len(cue_section.text[start:end].split()) <= _CUE_WORDS:
+        if len(cue_section.text[start:end].split()) <= _MAX_CUE_WORDS:
             changes.append((start, end, cue))
         else:
             own_cue = (added(f"{name}_cue", f"\n{cue}"),)
@@ -120,7 +120,9 @@ def with_sentence(prompt: Prompt, name: str, text: str) -> Prompt:
             continue
         lines = text_before.endswith("\n") or after.startswith("\n")
         if at == last or (lines and text_before.rstrip().endswith((".", "?", "!"))):
-            return prompt.with_sections((*sections[:at], *_ended(prompt, at, name, text)))
+            return prompt.with_sections(
+                (*sections[:at], *_sentence_and_rest(prompt, at, name, text))
+            )
     return framed(prompt, name, before=f"{text}\n\n")
 
 
@@ -130,7 +132,7 @@ def _ends_in_code(before: str) -> bool:
     return overlaps(fences(text), len(text) - 1, len(text)) or is_code(text.rpartition("\n")[2])
 
 
-def _ended(prompt: Prompt, at: int, name: str, text: str) -> tuple[Section, ...]:
+def _sentence_and_rest(prompt: Prompt, at: int, name: str, text: str) -> tuple[Section, ...]:
     """Return the sentence as a new section, followed by the sections from index `at` on."""
     before, after = _text(prompt.sections[:at]), prompt.sections[at:]
     breaks = before[len(before.rstrip()) :]
@@ -175,7 +177,7 @@ def _text(sections: Sequence[Section]) -> str:
 def has_rules(sections: Sequence[Section]) -> bool:
     """Return True if the prompt has rules for the answer, all on untouched, separate lines."""
     rules = _rules(sections)
-    return bool(rules) and all(_loose(sections, i) for i in rules)
+    return bool(rules) and all(_is_on_separate_lines(sections, i) for i in rules)
 
 
 def has_format(sections: Sequence[Section]) -> bool:
@@ -186,7 +188,11 @@ def has_format(sections: Sequence[Section]) -> bool:
     """
     rules = _rules(sections)
     kinds = [kind for i in rules for _, kind in _rule_kinds(sections[i].text)]
-    return "form" in kinds and "mixed" not in kinds and all(_loose(sections, i) for i in rules)
+    return (
+        "form" in kinds
+        and "mixed" not in kinds
+        and all(_is_on_separate_lines(sections, i) for i in rules)
+    )
 
 
 def instead_of_format(
@@ -252,7 +258,7 @@ def _with_gap(text: str, start: int) -> int:
     return start - 1 if start and text[start - 1] in " \n" else start
 
 
-def _loose(sections: Sequence[Section], at: int) -> bool:
+def _is_on_separate_lines(sections: Sequence[Section], at: int) -> bool:
     """Return True if the section is untouched and on separate lines."""
     before, own, after = _text(sections[:at]), sections[at], _text(sections[at + 1 :])
     starts = not before or before.endswith("\n") or own.text.lstrip(" \t").startswith("\n")
@@ -274,7 +280,7 @@ def framed(prompt: Prompt, name: str, before: str = "", after: str = "") -> Prom
         opened = replace(first, sections=(added(f"{name}_before", before), *first.sections))
         prompt = replace(prompt, demonstrations=(opened, *rest))
         before = ""
-    start, end = _body(prompt.sections)
+    start, end = _body_range(prompt.sections)
     if start == end or not (before or after):
         return prompt
     sections = [*prompt.sections]
@@ -285,7 +291,7 @@ def framed(prompt: Prompt, name: str, before: str = "", after: str = "") -> Prom
     return prompt.with_sections(tuple(sections))
 
 
-def _body(sections: Sequence[Section]) -> Span:
+def _body_range(sections: Sequence[Section]) -> Span:
     """Return the index range of the sections, without system messages at either end."""
     start, end = 0, len(sections)
     while start < end and sections[start].kind == "system":

@@ -61,7 +61,7 @@ prompt_perturbation("emotion", eligible=partial(_can_add, "emotion"))(_with_emot
 _ABOUT_THE_TEXT = _named("about_the_text")
 _WITH_A_TEXT = _named("with_a_text")
 # Saves time: a text without any of these stems is not searched for the two patterns above.
-_STEMS_ABOUT = (
+_TEXT_TASK_STEMS = (
     "abstract", "characters ", "classif", "complete", "continue", "correct ", "draft", "finish",
     "following ", "generate", "headline", "letters ", "passage", "phras", "proofread", "review",
     "reword", "rewrit", "sentences ", "sentiment", "shorten", "summar", "syllables ", "title",
@@ -84,7 +84,7 @@ def about_the_text(prompt: Prompt) -> bool:
     kinds = ("system", "instruction", "output_format", "input", "cue")
     for section in prompt.sections:
         text = section.text
-        if section.kind in kinds and any(map(text.casefold().__contains__, _STEMS_ABOUT)):
+        if section.kind in kinds and any(map(text.casefold().__contains__, _TEXT_TASK_STEMS)):
             if _ABOUT_THE_TEXT.search(text):
                 return True
             if section.kind == "input" and _WITH_A_TEXT.search(text):
@@ -111,7 +111,7 @@ def stems(text: str) -> frozenset[str]:
     return frozenset(word[:5] for word in _WORD.findall(text.lower()))
 
 
-def tells(sentence: str, prompt: Prompt) -> bool:
+def contains_answer(sentence: str, prompt: Prompt) -> bool:
     """Return True if the sentence contains an answer of the prompt: its target or an option."""
     return bool(copied_words(sentence, _answers(prompt), each_word=True))
 
@@ -122,14 +122,14 @@ def _answers(prompt: Prompt) -> tuple[str, ...]:
     return (*prompt.choices, target) if called is None else tuple(called)
 
 
-def _strange(prompt: Prompt, file: str | None, language: str) -> Sequence[str]:
+def _unrelated(prompt: Prompt, file: str | None, language: str) -> Sequence[str]:
     """Return the sentences that share no stem with the prompt and contain none of its answers."""
     answers = _answers(prompt)
     texts = [s.text for s in prompt.sections if s.kind in ("input", "document", "choices")]
     said = stems("\n".join((*texts, *answers)))
     left = [sentence for sentence, stems in _pool(file, language) if stems.isdisjoint(said)]
     if copied_words("\n".join(left), answers, each_word=True):
-        left = [sentence for sentence in left if not tells(sentence, prompt)]
+        left = [sentence for sentence in left if not contains_answer(sentence, prompt)]
     return left
 
 
@@ -169,7 +169,7 @@ def _places(prompt: Prompt, at: int, place: str) -> list[tuple[str, int]]:
     return found
 
 
-def _room(
+def _insertion(
     prompt: Prompt, place: str, file: str | None, language: str
 ) -> tuple[int, list[tuple[str, int]], Sequence[str]] | None:
     """Return the index of the section that sentences may be put into, the places and the sentences.
@@ -180,14 +180,14 @@ def _room(
     if at is None:
         return None
     places = _places(prompt, at, place)
-    strange = _strange(prompt, file, language) if places else ()
-    return (at, places, strange) if strange else None
+    unrelated = _unrelated(prompt, file, language) if places else ()
+    return (at, places, unrelated) if unrelated else None
 
 
 def _can_distract(
     prompt: Prompt, place: str, sentences: int, file: str | None, language: str
 ) -> bool:
-    return _room(prompt, place, file, language) is not None
+    return _insertion(prompt, place, file, language) is not None
 
 
 @prompt_perturbation("distractor_context", eligible=_can_distract, unless=about_the_text)
@@ -199,12 +199,12 @@ def distractor_context(
     None holds the target or an option, a number, a negation or a quantifier, or shares a longer
     word with the prompt. The words of the input stay as they are.
     """
-    room = _room(prompt, place, file, language)
-    if room is None:
+    found = _insertion(prompt, place, file, language)
+    if found is None:
         return prompt
-    at, places, strange = room
-    order = rng.order(len(strange))
-    text = " ".join(strange[n] for n in islice(order, sentences))
+    at, places, unrelated = found
+    order = rng.order(len(unrelated))
+    text = " ".join(unrelated[n] for n in islice(order, sentences))
     where, offset = rng.choice(places)
     new = f" {text}" if where == "after" else f"{text} "
     return with_section(prompt, at, replace_spans(prompt.sections[at], [(offset, offset, new)]))

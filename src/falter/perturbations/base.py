@@ -71,17 +71,17 @@ def checked_parameters(perturbation: Perturbation, params: Mapping[str, Any]) ->
     for a rate together with a count.
     """
     try:
-        return _checked(perturbation, **params)  # type: ignore[arg-type]
+        return _cached_parameters(perturbation, **params)  # type: ignore[arg-type]
     except TypeError:  # a list among the values cannot be a cache key
-        return _filled(perturbation, params)
+        return _filled_parameters(perturbation, params)
 
 
 @lru_cache(maxsize=512, typed=True)
-def _checked(perturbation: Perturbation, /, **params: Any) -> Mapping[str, Any]:
-    return _filled(perturbation, params)
+def _cached_parameters(perturbation: Perturbation, /, **params: Any) -> Mapping[str, Any]:
+    return _filled_parameters(perturbation, params)
 
 
-def _filled(perturbation: Perturbation, params: Mapping[str, Any]) -> Mapping[str, Any]:
+def _filled_parameters(perturbation: Perturbation, params: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return every parameter with its value, as `checked_parameters` does, without a cache."""
     name = perturbation.name
     declared = {parameter.name: parameter for parameter in perturbation.parameters}

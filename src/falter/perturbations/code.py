@@ -223,18 +223,18 @@ def _camel_plan(
     fixed = " ".join(prompt.choices)
     if program is None and isinstance(prompt.target, str):
         fixed += " " + prompt.target
-    change = _without(change, change.names.keys() & set(re.findall(r"\w+", fixed)))
+    change = _without_names(change, change.names.keys() & set(re.findall(r"\w+", fixed)))
     # A name that is protected in one place stays everywhere, which may free or fix other names.
     # The loop therefore runs until nothing changes.
     while change.names:
         changes, fixed_names = _camel_changes(prompt, change, protect)
         if not fixed_names:
             return change, changes
-        change = _without(change, fixed_names)
+        change = _without_names(change, fixed_names)
     return change, {}
 
 
-def _without(change: Renames, fixed_names: Set[str]) -> Renames:
+def _without_names(change: Renames, fixed_names: Set[str]) -> Renames:
     if not fixed_names:
         return change
     names = {old: new for old, new in change.names.items() if old not in fixed_names}
@@ -303,7 +303,7 @@ def _class_plan(
         code = code_of(program.prefix)
         if code is None or not method(code, name, class_name):
             return None
-    name = name or _named(prompt, scope)
+    name = name or _movable_function(prompt, scope)
     if name is None:
         return None
     changes: dict[int, list[Replacement]] = {}
@@ -327,7 +327,7 @@ def _class_plan(
     return (name, class_name, changes) if wrapped else None
 
 
-def _named(prompt: Prompt, scope: Sequence[str]) -> str | None:
+def _movable_function(prompt: Prompt, scope: Sequence[str]) -> str | None:
     """Return the name of the last function in scope that can become a method, or None."""
     names = [
         function.name
@@ -371,18 +371,22 @@ def _hints(code: Code) -> list[Replacement]:
     if _READS_HINTS.search(code.text):
         return []
     fields = {id(s) for node in code.all(ast.ClassDef) for s in node.body}
-    hints = [_variable(code, n) for n in code.all(ast.AnnAssign) if id(n) not in fields]
+    hints = [_variable_change(code, n) for n in code.all(ast.AnnAssign) if id(n) not in fields]
     for node in code.all(ast.arg):
         if node.annotation is not None:
-            hints.append(_cut(code, code.start(node) + len(node.arg), node.annotation))
+            hints.append(
+                _annotation_deletion(code, code.start(node) + len(node.arg), node.annotation)
+            )
     for function in code.functions():
         if function.returns is not None:
             arrow = code.text.rfind("->", 0, code.start(function.returns))
-            hints.append(_cut(code, len(code.text[:arrow].rstrip()), function.returns))
+            hints.append(
+                _annotation_deletion(code, len(code.text[:arrow].rstrip()), function.returns)
+            )
     return sorted(hints)
 
 
-def _cut(code: Code, start: int, annotation: ast.expr) -> Replacement:
+def _annotation_deletion(code: Code, start: int, annotation: ast.expr) -> Replacement:
     """Return the deletion from `start` to the annotation's end, brackets around it included."""
     end = code.end(annotation)
     for _ in range(code.text.count("(", start, code.start(annotation))):
@@ -390,11 +394,11 @@ def _cut(code: Code, start: int, annotation: ast.expr) -> Replacement:
     return start, end, ""
 
 
-def _variable(code: Code, node: ast.AnnAssign) -> Replacement:
+def _variable_change(code: Code, node: ast.AnnAssign) -> Replacement:
     # "x: int" alone declares and does nothing; the line may be the only one of its block.
     if node.value is None:
         return code.start(node), code.end(node), "pass"
-    return _cut(code, code.end(node.target), node.annotation)
+    return _annotation_deletion(code, code.end(node.target), node.annotation)
 
 
 @lru_cache(maxsize=256)

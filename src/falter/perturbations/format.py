@@ -12,11 +12,11 @@ from typing import Any, Literal, NamedTuple
 
 from falter.perturbations import tools  # noqa: F401  (it registers)
 from falter.perturbations.additions import (
+    answer_phrase,
     cue_at,
     has_format,
     has_rules,
     instead_of_format,
-    what_to_give,
     with_instruction,
 )
 from falter.perturbations.base import prompt_perturbation
@@ -45,7 +45,7 @@ def _require(form: str, prompt: Prompt, rng: Rng) -> Prompt:
         if has_rules(prompt.sections):
             return prompt.with_sections(instead_of_format(prompt.sections, rule, keeping=False))
         return prompt.with_sections(with_instruction(prompt.sections, _ADDED, rule))
-    what, shape = what_to_give(prompt), _answer(form, "...")
+    what, shape = answer_phrase(prompt), _answer(form, "...")
 
     def ruled(sections: Sequence[Section]) -> tuple[Section, ...]:
         rule = _FORMATS[form]["rule"]
@@ -147,10 +147,10 @@ def _place(section: Section, at: int, field: int | None) -> list[_Place]:
 def _can_format(prompt: Prompt, layout: str) -> bool:
     if prompt.demonstrations:
         return False
-    return any(place.field is not None for place in _places(prompt)) or _relists(prompt)
+    return any(place.field is not None for place in _places(prompt)) or _can_relist(prompt)
 
 
-def _relists(prompt: Prompt) -> bool:
+def _can_relist(prompt: Prompt) -> bool:
     return is_listed(prompt) and shows_labels(prompt.choice_format)
 
 
@@ -181,7 +181,7 @@ def input_format(prompt: Prompt, rng: Rng, layout: str) -> Prompt:
         else:
             label = _labelled(cased(place.label), chosen, separator, heading, place.field is None)
         changes.setdefault(place.section, []).append((place.start, place.end, label))
-    if _relists(prompt):
+    if _can_relist(prompt):
         choices, labels = prompt.choices, prompt.labels
         new = line if line != prompt.choice_format else _LISTS[0]
         prompt = relisted(prompt, choices, labels, prompt.target, choice_format=new)

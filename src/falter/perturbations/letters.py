@@ -31,24 +31,26 @@ from falter.text.words import kept_words, natural_words, sentences
 _MISREADINGS = 12
 
 
-def _long_holding(name: str, text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    return _holding(name, text, long_words(text, blocked, language))
+def _long_words_with_letters(
+    name: str, text: str, blocked: Sequence[Span], language: str
+) -> list[Span]:
+    return _words_with_letters(name, text, long_words(text, blocked, language))
 
 
-def _holding(name: str, text: str, words: list[Span]) -> list[Span]:
+def _words_with_letters(name: str, text: str, words: list[Span]) -> list[Span]:
     """Return the words that contain a letter of the table `name`."""
-    has_letter = _any_of(name)
+    has_letter = _letter_search(name)
     return [(start, end) for start, end in words if has_letter(text, start, end)]
 
 
 @cache
-def _any_of(name: str) -> Callable[[str, int, int], object]:
+def _letter_search(name: str) -> Callable[[str, int, int], object]:
     """Return a search for a letter of the table; case matters except in `leet`."""
     single = "".join(letters for letters in confusions(name) if len(letters) == 1)
     return re.compile(f"[{single}]", re.IGNORECASE if name == "leet" else 0).search
 
 
-@site_perturbation("ocr", sites=partial(_long_holding, "ocr"))
+@site_perturbation("ocr", sites=partial(_long_words_with_letters, "ocr"))
 def ocr(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
     """Misreads one letter or pair of letters of a word, as a scanner does.
 
@@ -70,7 +72,7 @@ def ocr(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
 
 def _lookalike_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
     words = without_symbols(text, plain_words(text, blocked, language), language)
-    return _holding("homoglyphs", text, words)
+    return _words_with_letters("homoglyphs", text, words)
 
 
 @site_perturbation("homoglyphs", sites=_lookalike_sites)
@@ -92,7 +94,7 @@ def homoglyphs(text: str, site: Span, rng: Rng, language: str) -> Replacement:
 _SUM_SIGN = re.compile(r"(?<=\d)\+|\+(?=\d)")
 
 
-@site_perturbation("leetspeak", sites=partial(_long_holding, "leet"))
+@site_perturbation("leetspeak", sites=partial(_long_words_with_letters, "leet"))
 def leetspeak(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Writes words in l33t: digits and signs in place of letters.
 
@@ -112,26 +114,26 @@ def leetspeak(text: str, site: Span, rng: Rng, language: str) -> Replacement:
 
 # Letters without their accents, as on a keyboard that has none
 
-_SPELT = str.maketrans(
+_GERMAN_SPELLINGS = str.maketrans(
     {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss"}
 )
 _WORDS = re.compile(r"\w+")
 _SPANISH_N = "ñÑ"  # a letter of its own, with its own key
 
 
-def _bare(word: str, language: str) -> str:
+def _without_accents(word: str, language: str) -> str:
     """Return the word without accents, as on a keyboard that has none.
 
     In German, umlauts become two letters. In Spanish, ñ stays.
     """
     spelt = unicodedata.normalize("NFC", word)
-    spelt = spelt.translate(_SPELT) if language == "de" else spelt.replace("ß", "ss")
+    spelt = spelt.translate(_GERMAN_SPELLINGS) if language == "de" else spelt.replace("ß", "ss")
     own = _SPANISH_N if language == "es" else ""
     bases = ((letter, unicodedata.normalize("NFD", letter)[0]) for letter in spelt)
     return "".join(a if a in own or not base.isascii() else base for a, base in bases)
 
 
-def _accented(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+def _accented_words(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
     """Return the words with accents that may lose them.
 
     Without its accents a word must not be a negation, a quantifier or a slur.
@@ -139,7 +141,10 @@ def _accented(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
     if text.isascii():
         return []
     unwanted = kept_words(language) | never_written() | word_set("bare_words")
-    words = ((a, b, _bare(text[a:b], language)) for a, b in plain_words(text, blocked, language))
+    words = (
+        (a, b, _without_accents(text[a:b], language))
+        for a, b in plain_words(text, blocked, language)
+    )
     return [(a, b) for a, b, bare in words if bare != text[a:b] and bare.lower() not in unwanted]
 
 
@@ -154,14 +159,14 @@ def _with_words_of_target(
     return merged((*protected_spans(prompt, section, patterns), *copied))
 
 
-@site_perturbation("drop_diacritics", sites=_accented, closed=_with_words_of_target)
+@site_perturbation("drop_diacritics", sites=_accented_words, closed=_with_words_of_target)
 def drop_diacritics(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Writes letters without their accents, German ones as *ae*, *oe*, *ue* and *ss*.
 
     The Spanish *ñ* stays, and so do names and the words of the target.
     """
     start, end = site
-    return start, end, _bare(text[start:end], language)
+    return start, end, _without_accents(text[start:end], language)
 
 
 # Invisible characters, and characters as copying and saving change them
@@ -179,24 +184,26 @@ def _invisible_sites(text: str, blocked: Sequence[Span], kind: str, language: st
     wanted = _USUAL if kind == "all" else (kind,)
     found: list[Place] = []
     if "no_break" in wanted:
-        found += _free("no_break", _GAP, text, blocked)
+        found += _free_matches("no_break", _GAP, text, blocked)
     plain = text.isascii()
     if "zero_width" in wanted or ("accents" in wanted and not plain):
         words = long_words(text, blocked, language, 4)
         if "zero_width" in wanted:
             found += [(at, at, "zero_width") for a, b in words for at in range(a + 2, b - 1)]
         if "accents" in wanted and not plain:
-            letters = _free("accents", _FOREIGN, text, blocked)
+            letters = _free_matches("accents", _FOREIGN, text, blocked)
             found += [site for site in letters if _is_accented(text, site, words)]
     if "quotes" in wanted and ("'" in text or '"' in text):
-        found += _free("quotes", _QUOTE, text, blocked)
+        found += _free_matches("quotes", _QUOTE, text, blocked)
     if "mojibake" in wanted and not plain:
-        found += _free("mojibake", _FOREIGN, text, blocked)
+        found += _free_matches("mojibake", _FOREIGN, text, blocked)
     found.sort()
     return found
 
 
-def _free(change: str, pattern: re.Pattern[str], text: str, blocked: Sequence[Span]) -> list[Place]:
+def _free_matches(
+    change: str, pattern: re.Pattern[str], text: str, blocked: Sequence[Span]
+) -> list[Place]:
     """Return the matches of the pattern outside the blocked spans, each with the change."""
     spans = [match.span() for match in pattern.finditer(text)]
     return [(start, end, change) for start, end in uncovered(spans, blocked)]
@@ -239,7 +246,7 @@ _APOSTROPHED = re.compile(
     r"(?<![\w\u0300-\u036f'’])[^\W\d_]+(?:['’][^\W\d_]+)+(?![\w\u0300-\u036f'’])"
 )
 # Words of one letter. Between two ordinary words they are words; elsewhere they may be variables.
-_SINGLES = {"es": "aeouy", "fr": "aàyô", "it": "aeèoi", "nl": "u", "pt": "aàeéoó"}
+_ONE_LETTER_WORDS = {"es": "aeouy", "fr": "aàyô", "it": "aeèoi", "nl": "u", "pt": "aàeéoó"}
 _SINGLE_GAP = re.compile(r",? (\w) ")
 _ELIDING, _ELISION = ("fr", "it", "pt"), re.compile(r"(?<=['’])(?=\w\w)")
 _FIRST = re.compile(r"\w")
@@ -275,16 +282,18 @@ def _cased_words(text: str, blocked: Sequence[Span], language: str) -> Iterator[
     """Yield the words whose case may change: no acronym, label, variable or unit."""
     words = natural_words(text, blocked)
     if "'" in text or "’" in text:
-        joined = (m.span() for m in _APOSTROPHED.finditer(text) if _plainly_cased(m[0], language))
+        joined = (
+            m.span() for m in _APOSTROPHED.finditer(text) if _has_no_inner_capital(m[0], language)
+        )
         words = sorted([*words, *uncovered(joined, blocked)])
-    if language in _SINGLES:
+    if language in _ONE_LETTER_WORDS:
         words = sorted([*words, *_single_words(text, words, blocked, language)])
     for start, end in words:
         if end - start > 1 or _is_word(text, start, language):
             yield start, end
 
 
-def _plainly_cased(word: str, language: str) -> bool:
+def _has_no_inner_capital(word: str, language: str) -> bool:
     """Return True if the word has no inner capital: L'Eau has none, DON'T and O'Brien have."""
     parts = _ELISION.split(word) if language in _ELIDING else [word]
     return all(part[1:] == part[1:].lower() for part in parts)
@@ -298,7 +307,7 @@ def _is_word(text: str, at: int, language: str) -> bool:
 def _single_words(
     text: str, words: Sequence[Span], blocked: Sequence[Span], language: str
 ) -> Iterator[Span]:
-    singles = _SINGLES[language]
+    singles = _ONE_LETTER_WORDS[language]
     for (_, before), (after, _) in pairwise(words):
         gap = _SINGLE_GAP.fullmatch(text, before, after)
         if gap is not None and gap[1].lower() in singles and not overlaps(blocked, *gap.span(1)):
@@ -344,11 +353,11 @@ def casing(text: str, site: Site, rng: Rng, style: str, language: str) -> Replac
     """
     start, end, to = site
     word = text[start:end]
-    cased = _shuffled(word, rng) if to == "random" else _cased(word, to, language)
+    cased = _with_random_case(word, rng) if to == "random" else _cased(word, to, language)
     return None if cased is None else (start, end, cased)
 
 
-def _shuffled(word: str, rng: Rng) -> str | None:
+def _with_random_case(word: str, rng: Rng) -> str | None:
     """Return the word with the case of each letter drawn at random, but never unchanged."""
     shuffled = "".join(letter.upper() if rng.below(2) else letter.lower() for letter in word)
     return shuffled if shuffled != word else word.swapcase()

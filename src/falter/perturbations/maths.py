@@ -60,13 +60,13 @@ _DIGITS = re.compile(r"[\d.,/ \u00a0\u202f]+")
 _SCALE = re.compile(r" ?(?:hundred|thousand|[mbtr]+illion|dozen|percent|times|%)\b")
 _RATIO_BEFORE, _RATIO_AFTER = re.compile(r"\d\s?:\s?\Z"), re.compile(r"\s?:\s?\d")
 _CAPITAL = re.compile(r"[A-Z][a-z'’-]*[a-z]\Z")
-_END = re.compile(r"\s*[.?]?\s*\Z")
-_FIRST = re.compile(r"[.):]\s|  ")
+_TEXT_END = re.compile(r"\s*[.?]?\s*\Z")
+_LABEL_END = re.compile(r"[.):]\s|  ")
 
 _OPEN_ENDS = frozenset("*/×÷·^=<>≤≥≠≈±√|&+−–-")
 _LABELS = word_set("labels")
-_WHEN = word_set("when")
-_ASKING = word_set("asking")
+_WORDS_BEFORE_YEAR = word_set("when")
+_ASKING_WORDS = word_set("asking")
 _NO_FRACTIONS = frozenset(["24/7", "9/11", "7/11"])
 
 
@@ -85,7 +85,7 @@ def terms(text: str) -> tuple[Term, ...]:
                 candidates.append(term)
         start = _START.search(text, end)
     closed = _protected_spans(text) if candidates else ()
-    return tuple(_outside(text, candidates, closed)) if closed else tuple(candidates)
+    return tuple(_terms_outside(text, candidates, closed)) if closed else tuple(candidates)
 
 
 def _term(text: str, start: int, end: int) -> Term | None:
@@ -156,7 +156,7 @@ def _word_before(text: str, start: int) -> str | None:
 
 def _labels_line(text: str, start: int, end: int) -> bool:
     """Return True if a line begins with this number as its label: `3. `, `3) `, `3  `."""
-    if _FIRST.match(text, end) is None:
+    if _LABEL_END.match(text, end) is None:
         return False
     before = text[max(0, start - 80) : start].rstrip(" \t(")
     return not before or before[-1] == "\n"
@@ -197,7 +197,7 @@ def _number(text: str, start: int, end: int, word: str) -> Term | None:
     if _DIGITS.fullmatch(digits) is None:
         return None  # (3) is a label; -$3 and 1/$3 are rare
     signed = text[start] in "-+−"
-    if _unlikely(digits, word) or (signed and len(word) == 1):
+    if _is_no_quantity(digits, word) or (signed and len(word) == 1):
         return None
     joined = _JOINED.match(text, end) if outer_end == end else None
     if joined is not None:
@@ -213,7 +213,7 @@ def _number(text: str, start: int, end: int, word: str) -> Term | None:
     return Term(outer_start, start, end, outer_end, kind)
 
 
-def _unlikely(digits: str, word: str) -> bool:
+def _is_no_quantity(digits: str, word: str) -> bool:
     """Return True if the digits look like an identifier, a phone number, a year or *24/7*.
 
     Identifiers have a leading zero, phone numbers ten digits or more. Years have four digits after
@@ -223,7 +223,7 @@ def _unlikely(digits: str, word: str) -> bool:
     if (len(whole) > 1 and whole[0] == "0") or (len(whole) >= 10 and whole.isdigit()):
         return True
     year = len(digits) == 4 and digits.isdigit() and "1000" <= digits <= "2100"
-    return digits in _NO_FRACTIONS or (year and word.lower() in _WHEN)
+    return digits in _NO_FRACTIONS or (year and word.lower() in _WORDS_BEFORE_YEAR)
 
 
 def _expression(
@@ -241,15 +241,15 @@ def _expression(
     if "/" in signs and len(signs) == 1 and " " not in run:
         return None  # a date
     if signs <= set(_MINUS) and not equation:
-        alone = not word and _END.match(text, end) is not None
-        if " " not in run or not (alone or word.lower() in _ASKING or word[-1:] == ":"):
+        alone = not word and _TEXT_END.match(text, end) is not None
+        if " " not in run or not (alone or word.lower() in _ASKING_WORDS or word[-1:] == ":"):
             return None  # a range
     if not equation and (_GOES_ON.match(text, end) or _SCALE.match(text, end)):
         return None
-    return Term(start, start, end, end, "sum" if _adds(run) else "product")
+    return Term(start, start, end, end, "sum" if _has_plus_or_minus(run) else "product")
 
 
-def _adds(run: str) -> bool:
+def _has_plus_or_minus(run: str) -> bool:
     """Return True if there is a plus or minus outside all brackets."""
     depth = 0
     for mark in run:
@@ -286,7 +286,7 @@ def _protected_spans(text: str) -> Sequence[Span]:
     return spans
 
 
-def _outside(text: str, candidates: Sequence[Term], closed: Sequence[Span]) -> Iterator[Term]:
+def _terms_outside(text: str, candidates: Sequence[Term], closed: Sequence[Span]) -> Iterator[Term]:
     """Yield the terms unless a protected span covers a part of a term and reaches beyond it.
 
     The terms come in order, so each is compared only with spans that have begun and not ended.
@@ -320,7 +320,7 @@ def _symmetric_addition(text: str, site: Term, rng: Rng) -> Replacement | None:
     None for a number that is joined to its unit (*30mph*). A single number gets brackets, so that
     nothing around it binds tighter. In an equation the left side changes.
     """
-    if _joined(text, site):
+    if _is_joined(text, site):
         return None
     body = text[site.start : site.end]
     zero = "(1-1)" if body[0] in "+-−" else "(1-1)+"
@@ -335,7 +335,7 @@ def _symmetric_multiplication(text: str, site: Term, rng: Rng) -> Replacement | 
     None for a number that is joined to its unit. Sums, signed and mixed numbers get brackets first.
     In an equation the left side changes.
     """
-    if _joined(text, site):
+    if _is_joined(text, site):
         return None
     body = text[site.start : site.end]
     times = "×" if "×" in body else "*"
@@ -348,7 +348,7 @@ def _symmetric_multiplication(text: str, site: Term, rng: Rng) -> Replacement | 
     return site.start, site.end, f"(1{times}{body})"
 
 
-def _joined(text: str, site: Term) -> bool:
+def _is_joined(text: str, site: Term) -> bool:
     """Return True if letters or a degree sign are joined to the number."""
     after = text[site.end : site.end + 1]
     return after.isalpha() or after in ("°", "º")

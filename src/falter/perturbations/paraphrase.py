@@ -66,7 +66,7 @@ def _relevant_sentences(
 
     Protected and edited sentences are in neither list.
     """
-    gold = _expected(prompt)
+    gold = _expected_answer(prompt)
     return _mapped_sentences(prompt.sections, gold, tuple(scope), tuple(patterns), top, method)
 
 
@@ -96,7 +96,7 @@ def _put_sentences(prompt: Prompt, rewritten: Rewritten, places: Sequence[_Sente
     return prompt.with_sections(tuple(sections))
 
 
-def _expected(prompt: Prompt) -> str:
+def _expected_answer(prompt: Prompt) -> str:
     """Return the expected answer in words; empty if there is none."""
     if isinstance(prompt.target, int):
         return prompt.choices[prompt.target] if prompt.choices else ""
@@ -155,12 +155,12 @@ def _template_problem(text: str, new: str) -> str | None:
     if _BRACES.findall(text) != _BRACES.findall(new):
         return "the names in braces are not the same ones in the same order"
     for old_run, new_run in zip(_BRACES.split(text), _BRACES.split(new), strict=True):
-        if _filled(old_run) != _filled(new_run):
+        if _non_blank_flags(old_run) != _non_blank_flags(new_run):
             return "its line breaks are in other places"
     return None
 
 
-def _filled(run: str) -> list[bool]:
+def _non_blank_flags(run: str) -> list[bool]:
     """Return a flag for each line: True if the line is not blank."""
     return [bool(line.strip()) for line in run.split("\n")]
 
@@ -191,7 +191,7 @@ def _reword_template(
     if problem is not None:
         raise NoRewrite(problem)
     lead = whole[: len(whole) - len(whole.lstrip())]
-    texts = _cut(parts, lead + new + whole[len(lead) + len(core) :])
+    texts = _section_texts(parts, lead + new + whole[len(lead) + len(core) :])
     sections = list(prompt.sections)
     for at, text in texts.items():
         sections[at] = _reworded(sections[at], text)
@@ -236,7 +236,7 @@ def _part_name(section: Section, names_in_use: set[str]) -> str:
     return name
 
 
-def _cut(parts: Sequence[_Part], new: str) -> dict[int, str]:
+def _section_texts(parts: Sequence[_Part], new: str) -> dict[int, str]:
     """Return the new text of every section of the template, by section index.
 
     The text is split at the names in braces. Between neighbouring sections, it is split at the same
@@ -250,7 +250,7 @@ def _cut(parts: Sequence[_Part], new: str) -> dict[int, str]:
             run.append(part)
             continue
         end = len(new) if part is None else new.index(part.text, at)
-        texts.update(_shared_out(run, new[at:end]))
+        texts.update(_lines_by_section(run, new[at:end]))
         run = []
         at = end + (0 if part is None else len(part.text))
     return texts
@@ -260,7 +260,7 @@ def _is_name(part: _Part) -> bool:
     return not part.own and part.text.startswith("{")
 
 
-def _shared_out(run: Sequence[_Part], text: str) -> Iterator[tuple[int, str]]:
+def _lines_by_section(run: Sequence[_Part], text: str) -> Iterator[tuple[int, str]]:
     """Yield the sections of one run, as indices, with their lines of the new text.
 
     No two sections share a line.

@@ -16,14 +16,14 @@ from falter.perturbations.base import locked_spans, prompt_perturbation
 from falter.perturbations.template_parts import (
     Order,
     Role,
+    allowed_orders,
     another_order,
-    both,
-    inner,
-    laid_out,
-    moves,
-    possible,
+    double_moves,
+    joined_sections,
     rearranged,
     reordered,
+    single_moves,
+    template_range,
     template_units,
 )
 from falter.records.lazy_regex import late_regex, named_regex
@@ -119,13 +119,13 @@ def _open_lists(sections: Sequence[Section], at: int) -> list[list[Span]]:
         items
         for items in bullet_lists(section.text)
         if _is_open(section, items)
-        and not _ORDER.search(_said_of(sections, at, items))
+        and not _ORDER.search(_with_lead_in(sections, at, items))
         and (before or "\n" in section.text[: items[0][0]])
         and (after or "\n" in section.text[items[-1][1] :])
     ]
 
 
-def _said_of(sections: Sequence[Section], at: int, items: Sequence[Span]) -> str:
+def _with_lead_in(sections: Sequence[Section], at: int, items: Sequence[Span]) -> str:
     """Return a list's text with its lead-in: the paragraph right above it, or one with a colon."""
     text = sections[at].text
     before = "".join(s.text for s in sections[:at] if s.kind != "system") + text[: items[0][0]]
@@ -186,9 +186,9 @@ def placed_documents(sections: Sequence[Section]) -> tuple[Span, list[Span]] | N
     The spans include the documents' labels. None unless at least two documents are separate
     sections that can change places.
     """
-    first, last = inner(sections)
+    first, last = template_range(sections)
     part = sections[first:last]
-    text, spans = laid_out(part)
+    text, spans = joined_sections(part)
     bare = [
         span
         for section, span in zip(part, spans, strict=True)
@@ -242,7 +242,7 @@ def _line_start(text: str, at: int, lines: int) -> int:
 
 @lru_cache(maxsize=32)  # needed once to check that there are any, and once to draw one
 def _orders(prompt: Prompt, role: Role) -> list[Order]:
-    return possible(prompt, moves(template_units(prompt.sections), role))
+    return allowed_orders(prompt, single_moves(template_units(prompt.sections), role))
 
 
 def _can_move(role: Role, prompt: Prompt) -> bool:
@@ -351,6 +351,8 @@ def mixed_positions(prompt: Prompt, rng: Rng) -> Prompt:
     if _can_reorder_documents(prompt):
         prompt = reorder_documents(prompt, rng)
     # The moves of both kinds together; of one kind if the other has nowhere to go
-    together = possible(prompt, both(template_units(prompt.sections), "context", "output"))
+    together = allowed_orders(
+        prompt, double_moves(template_units(prompt.sections), "context", "output")
+    )
     orders = together or _orders(prompt, "context") or _orders(prompt, "output")
     return rearranged(prompt, rng.choice(orders)) if orders else prompt

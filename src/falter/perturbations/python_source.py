@@ -112,7 +112,7 @@ def code_of(text: str) -> Code | None:
     The last block of the text may lack its body.
     """
     tree = _tree(text)
-    if tree is None and _OPEN.search(text):
+    if tree is None and _OPEN_BLOCK.search(text):
         indent = re.findall(r"^([ \t]*)(?:async[ ]+)?(?:def|class)\b", text, re.MULTILINE)
         if indent:
             tree = _tree(f"{text.rstrip()}\n{indent[-1]}    pass\n")
@@ -120,7 +120,7 @@ def code_of(text: str) -> Code | None:
 
 
 # A source that stops where a body would begin: "def f(x):\n", "if x:  # why\n"; not "x = 1\n".
-_OPEN = re.compile(r":[ \t]*(?:#[^\n]*)?(?:\n\s*(?:#[^\n]*)?)*\Z")
+_OPEN_BLOCK = re.compile(r":[ \t]*(?:#[^\n]*)?(?:\n\s*(?:#[^\n]*)?)*\Z")
 
 
 def _tree(text: str) -> ast.Module | None:
@@ -131,10 +131,12 @@ def _tree(text: str) -> ast.Module | None:
 
 
 _PYTHON = ("", "py", "python", "python3")
-_BEGINS = re.compile(
+_CODE_START = re.compile(
     r"^(?:@\w|(?:async[ ]+)?def[ ]|class[ ]\w|import[ ]\w|from[ ]\S+[ ]import\b)", re.MULTILINE
 )
-_TRIES = 40  # ends that are parsed: a long text behind code must not cost a parse for each line
+_MAX_PARSED_ENDS = (
+    40  # ends that are parsed: a long text behind code must not cost a parse for each line
+)
 
 
 @lru_cache(maxsize=512)
@@ -147,24 +149,24 @@ def regions(text: str) -> tuple[Span, ...]:
         blocks = [block for block in fenced_blocks(text) if block.closed and block.info in _PYTHON]
         spans = [block.inside for block in blocks]
         return tuple(span for span in spans if code_of(text[span[0] : span[1]]) is not None)
-    first = _BEGINS.search(text)
+    first = _CODE_START.search(text)
     if first is None and "=" not in text:
         return ()
     if code_of(text) is not None:
         return ((0, len(text)),)
     if first is None:
         return ()
-    return _from_here(text, first.start())
+    return _python_span_from(text, first.start())
 
 
-def _from_here(text: str, start: int) -> tuple[Span, ...]:
+def _python_span_from(text: str, start: int) -> tuple[Span, ...]:
     """Return the span from `start` to the last line with which it still parses as Python.
 
-    The ends that are tried are the end of the text and the first `_TRIES` lines without
+    The ends that are tried are the end of the text and the first `_MAX_PARSED_ENDS` lines without
     indentation. Empty if no end fits.
     """
     ends = [m.start() for m in re.finditer(r"^\S", text[start:], re.MULTILINE)][1:]
-    for end in (len(text) - start, *reversed(ends[:_TRIES])):
+    for end in (len(text) - start, *reversed(ends[:_MAX_PARSED_ENDS])):
         if code_of(text[start : start + end]) is not None:
             return ((start, start + end),)
     return ()
@@ -209,10 +211,10 @@ def renames(sources: tuple[str, ...], around: tuple[str, ...]) -> Renames:
     everything = [*pieces, *context]
     if any(node.id in _REFLECTING for code in everything for node in code.all(ast.Name)):
         return Renames({}, frozenset())
-    names = {name for code in pieces for name in _defined(code)}
-    methods = frozenset(name for code in pieces for name in _methods(code))
+    names = {name for code in pieces for name in _defined_names(code)}
+    methods = frozenset(name for code in pieces for name in _method_names(code))
     by_name = methods | {arg.arg for code in pieces for arg in code.all(ast.arg)}
-    refused = {name for code in everything for name in _refused(code, names, by_name)}
+    refused = {name for code in everything for name in _fixed_names(code, names, by_name)}
     refused |= {name for code in everything for name in _foreign_attributes(code, methods)}
     converted = {name: camel(name) for name in sorted(names - refused)}
     chosen = {old: new for old, new in converted.items() if new is not None}
@@ -223,17 +225,17 @@ def renames(sources: tuple[str, ...], around: tuple[str, ...]) -> Renames:
     return Renames(free, methods & free.keys())
 
 
-def _defined(code: Code) -> set[str]:
+def _defined_names(code: Code) -> set[str]:
     """Return the names of functions, parameters and variables, but of no class attributes."""
     names = {function.name for function in code.functions()}
     names |= {node.arg for node in code.all(ast.arg)}
     names |= {node.id for node in code.all(ast.Name) if isinstance(node.ctx, ast.Store)}
     names |= {node.name for node in code.all(ast.ExceptHandler) if node.name}
     bodies = (statement for node in code.all(ast.ClassDef) for statement in node.body)
-    return names - {name.id for statement in bodies for name in _stored(statement)}
+    return names - {name.id for statement in bodies for name in _bound_names(statement)}
 
 
-def _stored(statement: ast.stmt) -> Iterable[ast.Name]:
+def _bound_names(statement: ast.stmt) -> Iterable[ast.Name]:
     """Yield the names that an assignment binds."""
     if isinstance(statement, (ast.Assign, ast.AnnAssign)):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
@@ -241,12 +243,12 @@ def _stored(statement: ast.stmt) -> Iterable[ast.Name]:
             yield from (n for n in ast.walk(target) if isinstance(n, ast.Name))
 
 
-def _refused(code: Code, names: set[str], by_name: frozenset[str]) -> set[str]:
+def _fixed_names(code: Code, names: set[str], by_name: frozenset[str]) -> set[str]:
     """Return the names that cannot change in this piece of code, and so stay everywhere.
 
     `by_name` are the names that a string can reach, through `**` or `getattr`.
     """
-    out = set(_imported(code))
+    out = set(_imported_names(code))
     for text in code.strings:
         if isinstance(text, ast.JoinedStr):
             out |= set(_WORD.findall(code.text[code.start(text) : code.end(text)])) & names
@@ -261,7 +263,7 @@ def _keywords(code: Code, names: Container[str]) -> Iterable[tuple[ast.keyword, 
     The origin is `own`, `foreign` or `unknown`.
     """
     own = {f.name: {p.arg for p in parameters(f)} for f in code.functions()}
-    foreign = set(_imported(code))
+    foreign = set(_imported_names(code))
     for node in code.all(ast.Call):
         for argument in node.keywords:
             if argument.arg not in names:
@@ -279,7 +281,7 @@ def _keywords(code: Code, names: Container[str]) -> Iterable[tuple[ast.keyword, 
                 yield argument, "unknown"
 
 
-def _imported(code: Code) -> Iterable[str]:
+def _imported_names(code: Code) -> Iterable[str]:
     """Yield the names that the code imports."""
     for node in code.all(ast.alias):
         yield (node.asname or node.name).partition(".")[0]
@@ -292,15 +294,17 @@ _BASE = re.compile(r"(?:\bself|\bcls|\b[A-Z]\w*(?:\(\))?)\.\Z")
 def _foreign_attributes(code: Code, methods: frozenset[str]) -> set[str]:
     """Return the methods whose name is also looked up on an object of a possibly foreign class."""
     attributes = [node for node in code.all(ast.Attribute) if node.attr in methods]
-    return {n.attr for n in attributes if not _ours(code.text[: code.end(n) - len(n.attr)])}
+    return {
+        n.attr for n in attributes if not _is_own_receiver(code.text[: code.end(n) - len(n.attr)])
+    }
 
 
-def _ours(before: str) -> bool:
+def _is_own_receiver(before: str) -> bool:
     """Return True if the text ends in `self.`, `cls.`, `Name.` or `Name().`."""
     return _BASE.search(before, max(0, len(before) - 80)) is not None
 
 
-def _methods(code: Code) -> set[str]:
+def _method_names(code: Code) -> set[str]:
     """Return the names of the methods of the code's own classes."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     return {f.name for c in code.all(ast.ClassDef) for f in c.body if isinstance(f, kinds)}
@@ -316,7 +320,7 @@ def mentions(text: str, change: Renames) -> list[Replacement]:
         for match in _CANDIDATE.finditer(text)
         if match.group() in change.names
         if text[match.start() - 1 : match.start()] != "."
-        or (match.group() in change.methods and _ours(text[: match.start()]))
+        or (match.group() in change.methods and _is_own_receiver(text[: match.start()]))
     ]
 
 
@@ -332,15 +336,17 @@ def occurrences(code: Code, change: Renames) -> list[Replacement]:
             closed.append((at, at + len(argument.arg or "")))
     places = mentions(code.text, change)
     return [
-        place for place in places if not _within(place, closed) and not _quoted(code.text, place)
+        place
+        for place in places
+        if not _is_within(place, closed) and not _is_quoted(code.text, place)
     ]
 
 
-def _within(place: Replacement, spans: Sequence[Span]) -> bool:
+def _is_within(place: Replacement, spans: Sequence[Span]) -> bool:
     return any(start <= place[0] and place[1] <= end for start, end in spans)
 
 
-def _quoted(text: str, place: Replacement) -> bool:
+def _is_quoted(text: str, place: Replacement) -> bool:
     """Return True if the place is a whole string, as in an example inside a docstring."""
     before, after = text[max(0, place[0] - 1) : place[0]], text[place[1] : place[1] + 1]
     return before in ("'", '"') and before == after
@@ -351,7 +357,7 @@ def uses(code: Code, change: Renames) -> list[Replacement]:
 
     Names that the code binds itself stay.
     """
-    bound, names = _defined(code), change.names
+    bound, names = _defined_names(code), change.names
     places = []
     for node in code.all(ast.Name):
         if node.id in names and node.id not in bound:

@@ -6,7 +6,7 @@ import re
 from decimal import Decimal
 from functools import lru_cache, partial
 
-from falter.perturbations.additions import framed, what_to_give, with_instruction
+from falter.perturbations.additions import answer_phrase, framed, with_instruction
 from falter.perturbations.base import has_body, prompt_perturbation
 from falter.perturbations.options import is_listed, refers, relisted, target_of
 from falter.records.ids import digest
@@ -21,7 +21,9 @@ _named = partial(named_regex, "perturbations")
 
 
 @lru_cache(maxsize=64)
-def _wrong_ones(choices: tuple[str, ...], labels: tuple[str, ...], right: int) -> tuple[int, ...]:
+def _wrong_options(
+    choices: tuple[str, ...], labels: tuple[str, ...], right: int
+) -> tuple[int, ...]:
     """Return the wrong options that may remain, as indices sorted by their texts.
 
     Options that refer to others, or that read like the correct one, are left out. Empty if the
@@ -37,18 +39,18 @@ def _wrong_ones(choices: tuple[str, ...], labels: tuple[str, ...], right: int) -
 
 def _can_eliminate(prompt: Prompt) -> bool:
     target = target_of(prompt)
-    if target is None or not has_body(prompt) or _asks_for_what_is_not(prompt):
+    if target is None or not has_body(prompt) or _is_negated_question(prompt):
         return False
     lists = any(s.kind == "choices" for s in prompt.sections)
     open_list = is_listed(prompt) or not lists
-    return open_list and bool(_wrong_ones(prompt.choices, prompt.labels, target))
+    return open_list and bool(_wrong_options(prompt.choices, prompt.labels, target))
 
 
 _SENTENCE = re.compile(r"[^.?!\n]+(?:[?!.\n]|\Z)")
 _DENIAL = _named("denial")
 
 
-def _asks_for_what_is_not(prompt: Prompt) -> bool:
+def _is_negated_question(prompt: Prompt) -> bool:
     """Return True if the question contains a negation, which would swap right and wrong."""
     texts = [s.text for s in prompt.sections if s.kind in ("input", "document")]
     for text in texts:
@@ -59,13 +61,13 @@ def _asks_for_what_is_not(prompt: Prompt) -> bool:
     return False
 
 
-def _wrong_one(prompt: Prompt, right: int) -> int:
+def _remaining_wrong_option(prompt: Prompt, right: int) -> int:
     """Return the index of the wrong option that remains with the correct one.
 
     It is drawn from the options' texts and not from the step's generator. So elimination, its
     control, every draw and every order of the options leave the same pair.
     """
-    wrong = _wrong_ones(prompt.choices, prompt.labels, right)
+    wrong = _wrong_options(prompt.choices, prompt.labels, right)
     hashed = digest("elimination", sorted(prompt.choices), prompt.choices[right])
     return wrong[int(hashed[7:23], 16) % len(wrong)]
 
@@ -73,7 +75,7 @@ def _wrong_one(prompt: Prompt, right: int) -> int:
 def _eliminated(prompt: Prompt, name: str, requested: str) -> Prompt:
     """Return the prompt with two options, and a request for the wrong or the right one of them."""
     right = target_of(prompt) or 0
-    wrong = _wrong_one(prompt, right)
+    wrong = _remaining_wrong_option(prompt, right)
     places = sorted((right, wrong))
     choices = [prompt.choices[i] for i in places]
     labels = [prompt.labels[i] for i in places]
@@ -106,7 +108,7 @@ _PLAIN_NUMBER = _named("plain_number")
 _OPPOSITES = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
 
 
-def _can_stray(prompt: Prompt, answer: str) -> bool:
+def _has_stray_answer(prompt: Prompt, answer: str) -> bool:
     if not has_body(prompt) or prompt.target is None:
         return False
     target = target_of(prompt)
@@ -118,7 +120,7 @@ def _can_stray(prompt: Prompt, answer: str) -> bool:
     return text.casefold() in _OPPOSITES or _PLAIN_NUMBER.fullmatch(text) is not None
 
 
-def _stray(prompt: Prompt, rng: Rng, answer: str) -> str:
+def _stray_answer(prompt: Prompt, rng: Rng, answer: str) -> str:
     """Return the stray answer: the correct one, another option, the opposite or a close number."""
     target = target_of(prompt)
     right = str(prompt.target).strip() if target is None else prompt.choices[target]
@@ -142,10 +144,10 @@ def _nearby_number(text: str, rng: Rng) -> str:
     return close if parts is None else f"{parts['before']}{close}{parts['after']}"
 
 
-@prompt_perturbation("ignore_above", eligible=_can_stray)
+@prompt_perturbation("ignore_above", eligible=_has_stray_answer)
 def ignore_above(prompt: Prompt, rng: Rng, answer: str) -> Prompt:
     """Puts a stray answer before the whole prompt, and the advice to ignore it."""
-    stray = _stray(prompt, rng, answer).strip().rstrip(".")
+    stray = _stray_answer(prompt, rng, answer).strip().rstrip(".")
     advice = "Ignore everything above this line; it was left here by accident."
     return framed(prompt, "ignore_above", before=f"The answer is {stray}.\n\n{advice}\n\n")
 
@@ -159,7 +161,7 @@ def chain_of_thought(prompt: Prompt, rng: Rng) -> Prompt:
     text = (
         "Before you answer, think it through step by step and write the steps down, even where "
         "a short reply was asked for. Then close with a line of its own, in this form:\n"
-        f"Answer: X\nwhere X is {what_to_give(prompt)}."
+        f"Answer: X\nwhere X is {answer_phrase(prompt)}."
     )
     return prompt.with_sections(
         with_instruction(prompt.sections, "chain_of_thought", text, cue="Reasoning:")

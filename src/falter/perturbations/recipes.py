@@ -76,7 +76,7 @@ def parse_step(text: str) -> Step:
         declared = {parameter.name: parameter for parameter in perturbation.parameters}
         if key not in declared:
             raise UnknownName(f"parameter of {name}", key, declared)
-        params[key] = _typed(declared[key], value)
+        params[key] = _typed_value(declared[key], value)
     return resolve_step(name, params)
 
 
@@ -89,7 +89,7 @@ def _parameter_with(perturbation: Perturbation, value: str) -> str:
     return fitting[0] if len(fitting) == 1 else ""
 
 
-def _typed(parameter: Parameter, value: str) -> Any:
+def _typed_value(parameter: Parameter, value: str) -> Any:
     """Return the value in the parameter's type; unchanged if it cannot be converted."""
     if parameter.type is tuple:
         return tuple(value.split("|")) if parameter.options else (value,)
@@ -159,7 +159,7 @@ def _apply_steps(
         if step is not None:
             before, rng = after, _step_rng(step, key, run_seed, draw, occurrences[name])
             try:
-                after = _stepped(before, step, rng, draw, bank)
+                after = _after_step(before, step, rng, draw, bank)
             except NoRewrite:
                 return Applied(prompt, "no_rewrite", name)
             applies = perturbations.get(name).applies
@@ -183,7 +183,9 @@ def _step_rng(step: Step, item_key: str, run_seed: int, draw: int, occurrence: i
     return Rng(lambda: step_seed(run_seed, step.name, step.version, occurrence, item_key, draw))
 
 
-def _stepped(prompt: Prompt, step: Step, rng: Rng, draw: int, bank: RewriteBank | None) -> Prompt:
+def _after_step(
+    prompt: Prompt, step: Step, rng: Rng, draw: int, bank: RewriteBank | None
+) -> Prompt:
     """Return the prompt after one step.
 
     Raise `NoRewrite` if a rewrite is unavailable, and `InvalidValue` for another version.
@@ -225,7 +227,7 @@ def reaches_demonstrations(recipe: Recipe) -> bool:
     That excludes recipes with a step that rewrites whole prompts together with their
     demonstrations: `translate`, `crosslingual`.
     """
-    return any(map(_within, recipe.steps)) and not any(map(_rewrites_all, recipe.steps))
+    return any(map(_item_step, recipe.steps)) and not any(map(_rewrites_all, recipe.steps))
 
 
 def perturb_demonstration(
@@ -245,13 +247,13 @@ def perturb_demonstration(
     The original sections are returned in three cases: a step finds nothing to change, a rewrite is
     unavailable, or the answer would have to change too.
     """
-    steps = [(step.name, _within(step)) for step in recipe.steps]
+    steps = [(step.name, _item_step(step)) for step in recipe.steps]
     after = _apply_steps(key, prompt, steps, run_seed, draw, bank).prompt
     same_answer = (after.target, after.choices) == (prompt.target, prompt.choices)
     return after.sections if same_answer else prompt.sections
 
 
-def _within(step: Step) -> Step | None:
+def _item_step(step: Step) -> Step | None:
     """Return the step restricted to the sections of an item; None if it concerns other sections."""
     kinds = _kinds(step.params.get("scope", ()))
     if not kinds or not _kinds(perturbations.get(step.name).scope):

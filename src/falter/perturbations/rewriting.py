@@ -48,7 +48,7 @@ def _request(asking: str, text: str, patterns: Sequence[str] | None) -> Prompt:
     tag = "text"
     while f"</{tag}>" in text:
         tag += "_"
-    listed = () if patterns is None else tuple(_listed(text, patterns))
+    listed = () if patterns is None else tuple(_listed_pieces(text, patterns))
     keep = f"\n- These have to be in it, character by character: {' '.join(listed)}"
     asking = asking.replace("<text>", f"<{tag}>").replace("</text>", f"</{tag}>")
     instruction = asking + (keep if listed else "")
@@ -61,7 +61,7 @@ def _request(asking: str, text: str, patterns: Sequence[str] | None) -> Prompt:
     )
 
 
-def _lost(text: str, new: str, patterns: Sequence[str] = ()) -> str | None:
+def _lost_piece(text: str, new: str, patterns: Sequence[str] = ()) -> str | None:
     """Return the first protected piece or number of a text that its rewrite lacks, or None.
 
     White space does not count, nor does the number of occurrences: a second mention may well become
@@ -85,7 +85,7 @@ def _pieces(text: str, patterns: Sequence[str]) -> Iterator[str]:
             yield piece
 
 
-def _listed(text: str, patterns: Sequence[str]) -> Iterator[str]:
+def _listed_pieces(text: str, patterns: Sequence[str]) -> Iterator[str]:
     """Yield the pieces that the request lists as text to keep."""
     short = (
         p for p in _pieces(text, patterns) if len(p) <= _MAX_LISTED_CHARACTERS and "\n" not in p
@@ -260,7 +260,7 @@ class RewritePerturbation(Described):
             reason = self._problem(text, new)
             if reason is not None:
                 return reason
-        lost_part = _lost(text, new, asked.get("protect", ())) if self.keeps else None
+        lost_part = _lost_piece(text, new, asked.get("protect", ())) if self.keeps else None
         return None if lost_part is None else f"{_shortened(lost_part)!r} is lost"
 
     def may_repeat(self, text: str) -> bool:

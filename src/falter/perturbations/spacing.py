@@ -31,7 +31,7 @@ _SPACED_WORD = re.compile(r"[^\W\d_]+(['’][^\W\d_]+)?")
 _JAPANESE_KEPT = _named("japanese_kept")
 
 
-class _Scanned(NamedTuple):
+class _ScannedText(NamedTuple):
     """Words of a text, found in one search.
 
     `starts` and `ends` are the places where words begin and end; a word with an apostrophe counts
@@ -44,9 +44,9 @@ class _Scanned(NamedTuple):
 
 
 @lru_cache(maxsize=16)  # needed at every place of a text, so long texts are cached too
-def _scanned(text: str, language: str) -> _Scanned:
+def _scan_words(text: str, language: str) -> _ScannedText:
     """Search a text once for its words; in Japanese, for characters that must stay together."""
-    starts, ends, kept = scanned = _Scanned([], [], [])
+    starts, ends, kept = scanned = _ScannedText([], [], [])
     if language == "ja":
         kept += ((m.start() + 1, m.end() - 1) for m in _JAPANESE_KEPT.finditer(text))
         return scanned
@@ -62,11 +62,11 @@ def _scanned(text: str, language: str) -> _Scanned:
         if word in protected_words:
             kept.append((start + 1, end - 1))
         elif middle >= 0:
-            kept += _inside(word, start, middle, protected_words, language)
+            kept += _unbroken_insides(word, start, middle, protected_words, language)
     return scanned
 
 
-def _inside(
+def _unbroken_insides(
     word: str, start: int, middle: int, protected_words: frozenset[str], language: str
 ) -> Iterator[Span]:
     """Yield the insides of a word with an apostrophe where no space may be added.
@@ -88,7 +88,7 @@ def _gap_sites(text: str, blocked: Sequence[Span], language: str) -> list[int]:
     """Return the offsets at which spaces may be inserted."""
     spelt = () if language == "ja" else spelt_spans(text, language)
     inside = [(start + 1, end - 1) for start, end in spelt if end - start > 2]
-    closed = sorted([*blocked, *_scanned(text, language).kept, *inside])
+    closed = sorted([*blocked, *_scan_words(text, language).kept, *inside])
     places: list[int] = []
     at = 1
     for start, end in closed:
@@ -112,7 +112,7 @@ def space_sequences(text: str, site: int, rng: Rng, language: str) -> Replacemen
 
 
 # Characters that are compared on each side of a gap; the longest unwanted word has 13.
-_LONGEST = 16
+_MAX_COMPARED_CHARACTERS = 16
 
 
 def leaves_other_word(text: str, at: int, language: str) -> bool:
@@ -122,26 +122,26 @@ def leaves_other_word(text: str, at: int, language: str) -> bool:
     """
     if not (text[at - 1 : at].isalpha() and text[at : at + 1].isalpha()):
         return False
-    starts, ends, _ = _scanned(text, language)
+    starts, ends, _ = _scan_words(text, language)
     word = bisect_right(starts, at) - 1
-    head = text[max(starts[word], at - _LONGEST) : at]
-    low = text[at : min(ends[word], at + _LONGEST)].lower()
-    unwanted = _unwanted(language)
+    head = text[max(starts[word], at - _MAX_COMPARED_CHARACTERS) : at]
+    low = text[at : min(ends[word], at + _MAX_COMPARED_CHARACTERS)].lower()
+    unwanted = _unwanted_words(language)
     if low in unwanted or head.lower() in unwanted:
         return True
-    if low[:2] not in _beginnings(language):
+    if low[:2] not in _word_beginnings(language):
         return False
     return any(low[:n] in unwanted for n in range(2, len(low)))
 
 
 @cache
-def _unwanted(language: str) -> frozenset[str]:
+def _unwanted_words(language: str) -> frozenset[str]:
     return kept_words(language) | never_written()
 
 
 @cache
-def _beginnings(language: str) -> frozenset[str]:
-    return frozenset(word[:2] for word in _unwanted(language))
+def _word_beginnings(language: str) -> frozenset[str]:
+    return frozenset(word[:2] for word in _unwanted_words(language))
 
 
 _SPACE_GAP = re.compile(r" (?<=\S )(?=\S)")  # one space between two things
@@ -159,10 +159,10 @@ def _space_sites(text: str, blocked: Sequence[Span], kind: str) -> list[Span]:
     spaces = uncovered(gaps, blocked)
     if kind in ("all", "extra"):
         return spaces
-    return [site for site in spaces if kind in _fitting(text, site)]
+    return [site for site in spaces if kind in _fitting_kinds(text, site)]
 
 
-def _fitting(text: str, site: Span) -> tuple[str, ...]:
+def _fitting_kinds(text: str, site: Span) -> tuple[str, ...]:
     """Return the kinds of noise that do not change the meaning at this place."""
     start, end = site
     left, right = text[start - 1], text[end]
@@ -172,7 +172,7 @@ def _fitting(text: str, site: Span) -> tuple[str, ...]:
         for kind, fits in (
             ("extra", True),
             ("line_break", breaks and _may_break(text, start)),
-            ("missing", start < end and right.isalpha() and _marked(text, start)),
+            ("missing", start < end and right.isalpha() and _lacks_space_after_mark(text, start)),
             ("tab", start < end),
         )
         if fits
@@ -192,7 +192,7 @@ def _line_starts(text: str) -> tuple[list[int], list[bool]]:
     return starts, [not _NO_BREAK.match(text, start) for start in starts]
 
 
-def _marked(text: str, at: int) -> bool:
+def _lacks_space_after_mark(text: str, at: int) -> bool:
     return text[at - 1] in ".,;:!?…)" and bool(_BEFORE_MISSING.search(text[max(0, at - 3) : at]))
 
 
@@ -206,7 +206,7 @@ def whitespace(text: str, site: Span, rng: Rng, kind: str) -> Replacement:
     """
     start, end = site
     if kind == "all":
-        kind = rng.choice(_fitting(text, site))
+        kind = rng.choice(_fitting_kinds(text, site))
     space = {"line_break": "\n", "missing": "", "tab": "\t"}.get(kind)
     if space is None:
         space = " " * (end - start + 1 + rng.below(2))
@@ -254,16 +254,16 @@ _CLOSERS = "\"'”’»)]"
 
 
 def _loose_sites(text: str, blocked: Sequence[Span], kind: str) -> list[Span]:
-    marks = uncovered(_loose(text), blocked)
+    marks = uncovered(_find_loose_marks(text), blocked)
     return [span for span in marks if text[span[0]] in _SWAPS] if kind == "swap" else marks
 
 
 def loose_marks(text: str, blocked: Sequence[Span]) -> list[Span]:
     """Return the punctuation marks outside blocked spans that carry no meaning."""
-    return uncovered(_loose(text), blocked)
+    return uncovered(_find_loose_marks(text), blocked)
 
 
-def _loose(text: str) -> Iterator[Span]:
+def _find_loose_marks(text: str) -> Iterator[Span]:
     """Yield the punctuation marks that carry no meaning."""
     stops: frozenset[int] | None = None
     for match in _LONE.finditer(text):
@@ -318,7 +318,7 @@ def word_split(text: str, site: Span, rng: Rng, language: str) -> Replacement | 
     start, end = site
     at = start + 2 + rng.below(end - start - 3)
     head, tail = text[start:at], text[at:end]
-    unwanted = _unwanted(language)
+    unwanted = _unwanted_words(language)
     if head.lower() in unwanted or tail.lower() in unwanted:
         return None
     if language == "nl" and head[-1] == "i" and tail[0] == "j":

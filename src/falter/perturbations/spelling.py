@@ -27,7 +27,7 @@ from falter.perturbations.vocabulary import (
     misspellings,
     never_produced,
     plain_words,
-    skipped,
+    skipped_words,
     spelt_spans,
     table,
 )
@@ -39,7 +39,7 @@ from falter.text.spans import Replacement, overlaps, uncovered
 
 # Typing mistakes in one word
 
-_ATTEMPTS = 8
+_MAX_ATTEMPTS = 8
 Slip = Callable[[str, str, Rng], str | None]
 
 
@@ -50,7 +50,7 @@ def mistyped(word: str, kind: str, language: str, rng: Rng) -> str | None:
     or a coarse word. None if no attempt gives such a result.
     """
     slips, unwanted = _SLIPS[kind], never_produced(language)
-    for _ in range(_ATTEMPTS):
+    for _ in range(_MAX_ATTEMPTS):
         changed = rng.choice(slips)(word, language, rng)
         if changed is None:
             continue
@@ -103,10 +103,10 @@ _SLIPS: dict[str, tuple[Slip, ...]] = {
 
 def _typo_sites(text: str, blocked: Sequence[Span], kind: str, language: str) -> list[Span]:
     words = long_words(text, blocked, language)
-    return words if kind != "misspelling" else _in_table(text, words, language)
+    return words if kind != "misspelling" else _words_in_table(text, words, language)
 
 
-def _in_table(text: str, words: Sequence[Span], language: str) -> list[Span]:
+def _words_in_table(text: str, words: Sequence[Span], language: str) -> list[Span]:
     table = misspellings(language)
     return [(start, end) for start, end in words if text[start:end].lower() in table]
 
@@ -124,7 +124,7 @@ def typos(text: str, site: Span, rng: Rng, kind: str, language: str) -> Replacem
 
 
 def _spelling_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    return _in_table(text, plain_words(text, blocked, language), language)
+    return _words_in_table(text, plain_words(text, blocked, language), language)
 
 
 @site_perturbation("spelling", sites=_spelling_sites)
@@ -147,9 +147,9 @@ def spelling(text: str, site: Span, rng: Rng, language: str) -> Replacement | No
 
 
 PLACES = ("first", "second", "early", "middle", "late", "last", "end")
-_HUMAN_ATTEMPTS = 8
-_SHORT = 7
-_ATTESTED = 0.5  # of the words whose misspellings are known, this share gets a known one
+_MAX_HUMAN_ATTEMPTS = 8
+_SHORT_WORD_LETTERS = 7
+_ATTESTED_SHARE = 0.5  # of the words whose misspellings are known, this share gets a known one
 Candidate = tuple[str, float, bool]  # spelling, weight, True for a slip of the hand
 
 
@@ -166,7 +166,7 @@ def place_of(at: int, length: int) -> str:
 
 def band_of(length: int) -> str:
     """Return the length class of a word. In short words people make fewer mistakes at once."""
-    return "short" if length <= _SHORT else "long"
+    return "short" if length <= _SHORT_WORD_LETTERS else "long"
 
 
 @cache
@@ -175,7 +175,7 @@ def _model() -> Mapping[str, Any]:
     return fitted
 
 
-_LONGEST_WORD = 64
+_MAX_WORD_LETTERS = 64
 
 
 @cache
@@ -223,7 +223,7 @@ def _candidates(word: str) -> Iterator[Candidate]:
 
 
 @lru_cache(maxsize=8192)
-def _drawable(word: str, kind: str) -> tuple[Sequence[str], Sequence[float]]:
+def _weighted_misspellings(word: str, kind: str) -> tuple[Sequence[str], Sequence[float]]:
     """Return the misspellings of a word, and the cumulative sums of their weights."""
     weights: dict[str, float] = {}
     for spelling, weight, slip in _candidates(word):
@@ -234,7 +234,7 @@ def _drawable(word: str, kind: str) -> tuple[Sequence[str], Sequence[float]]:
 
 
 @lru_cache(maxsize=8192)
-def _attested(word: str) -> tuple[Sequence[str], Sequence[float]]:
+def _attested_misspellings(word: str) -> tuple[Sequence[str], Sequence[float]]:
     """Return the known misspellings of a word, and the cumulative sums of their weights.
 
     The weights are those of the model. A misspelling that the model cannot produce gets the
@@ -243,7 +243,7 @@ def _attested(word: str) -> tuple[Sequence[str], Sequence[float]]:
     known = [spelling for spelling in misspellings("en").get(word, ()) if spelling.islower()]
     if not known:
         return (), ()
-    spellings, sums = _drawable(word, "all")
+    spellings, sums = _weighted_misspellings(word, "all")
     weights = dict(zip(spellings, _differences(sums), strict=True))
     rare = min(weights.values(), default=1.0)
     return tuple(known), tuple(accumulate(weights.get(spelling, rare) for spelling in known))
@@ -256,7 +256,7 @@ def _differences(sums: Sequence[float]) -> Iterator[float]:
         before = value
 
 
-def _drawn(spellings: Sequence[str], sums: Sequence[float], rng: Rng) -> str | None:
+def _draw_spelling(spellings: Sequence[str], sums: Sequence[float], rng: Rng) -> str | None:
     """Return a spelling drawn in proportion to its weight, or None if there is none."""
     if not spellings:
         return None
@@ -271,7 +271,7 @@ def misspelt_by_model(word: str, rng: Rng, kind: str = "all") -> str | None:
         edits += 1
     changed = word
     for _ in range(edits):
-        edited = _drawn(*_drawable(changed, kind), rng)
+        edited = _draw_spelling(*_weighted_misspellings(changed, kind), rng)
         changed = changed if edited is None else edited
     return None if changed == word else changed
 
@@ -282,12 +282,12 @@ def misspelt(word: str, kind: str, rng: Rng) -> str | None:
     The first letter keeps its case. The result is never another common word, nor a coarse one. None
     if no attempt gives such a result, and for a text too long to be a word.
     """
-    if len(word) > _LONGEST_WORD:
+    if len(word) > _MAX_WORD_LETTERS:
         return None
     low, unwanted = word.lower(), never_produced("en")
-    for _ in range(_HUMAN_ATTEMPTS):
-        known = kind == "all" and rng.random() < _ATTESTED
-        wrong = _drawn(*_attested(low), rng) if known else None
+    for _ in range(_MAX_HUMAN_ATTEMPTS):
+        known = kind == "all" and rng.random() < _ATTESTED_SHARE
+        wrong = _draw_spelling(*_attested_misspellings(low), rng) if known else None
         wrong = wrong or misspelt_by_model(low, rng, kind)
         if wrong is not None and wrong not in unwanted and len(wrong) > 1:
             return wrong[0].upper() + wrong[1:] if word[0].isupper() else wrong
@@ -358,7 +358,7 @@ perturbations.register("human_typos", human_typos)
 @cache
 def _correctable(language: str) -> re.Pattern[str]:
     """Return a pattern for the ordinary words of the table, with or without a capital."""
-    words = sorted(word for word in corrections(language) if word not in skipped(language))
+    words = sorted(word for word in corrections(language) if word not in skipped_words(language))
     spelt = "|".join(re.escape(word) for low in words for word in (low, low.title()))
     joined = "\\w\u0300-\u036f"
     return re.compile(rf"(?<![{joined}])(?<!\w['’])(?:{spelt})(?![{joined}])(?!['’]\w)")

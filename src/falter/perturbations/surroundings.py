@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 from falter.perturbations.additions import prose_at
-from falter.perturbations.augmentation import about_the_text, stems, tells
+from falter.perturbations.augmentation import about_the_text, contains_answer, stems
 from falter.perturbations.base import prompt_perturbation, with_section
 from falter.perturbations.vocabulary import stop_words, table
 from falter.records.chats import is_chat
@@ -17,7 +17,14 @@ from falter.records.rng import Rng
 from falter.records.types import Prompt, Section, SectionKind
 from falter.text.spans import Replacement, added, replace_spans
 
-_SAID: tuple[SectionKind, ...] = ("input", "choices", "earlier", "reply", "result", "system")
+_COMPARED_KINDS: tuple[SectionKind, ...] = (
+    "input",
+    "choices",
+    "earlier",
+    "reply",
+    "result",
+    "system",
+)
 
 
 KINDS = ("chunks", "disclaimer", "exchanges", "header", "quoted", "signature")
@@ -31,21 +38,24 @@ def pool(kind: str) -> Sequence[Any]:
 
 
 @cache
-def _common() -> frozenset[str]:
+def _common_stems() -> frozenset[str]:
     return stems(" ".join(stop_words("en")))
 
 
-def _strange(kind: str, prompt: Prompt) -> list[Any]:
+def _unrelated(kind: str, prompt: Prompt) -> list[Any]:
     """Return the pieces of a kind that share no stem with the prompt and contain no answer.
 
     Stems of function words do not count.
     """
-    said = stems("\n".join(s.text for s in prompt.sections if s.kind in _SAID)) - _common()
+    said = (
+        stems("\n".join(s.text for s in prompt.sections if s.kind in _COMPARED_KINDS))
+        - _common_stems()
+    )
     return [
         piece
         for piece in pool(kind)
         if said.isdisjoint(stems(text := piece if isinstance(piece, str) else "\n".join(piece)))
-        and not tells(text, prompt)
+        and not contains_answer(text, prompt)
     ]
 
 
@@ -70,7 +80,7 @@ def _mail(prompt: Prompt, part: str) -> tuple[int, dict[str, list[str]]]:
     if not body[at].rstrip().endswith((".", "?", "!")):
         return 0, {}
     wanted = _PARTS if part == "any" else (part,)
-    pieces = {name: _strange(name, prompt) for name in wanted if places[name]}
+    pieces = {name: _unrelated(name, prompt) for name in wanted if places[name]}
     return at, {name: found for name, found in pieces.items() if found}
 
 
@@ -100,13 +110,13 @@ def _can_talk(prompt: Prompt, turns: int, language: str) -> bool:
     An assistant that answers from documents alone would not have answered the earlier questions.
     """
     documents = any(section.kind == "document" for section in prompt.sections)
-    return is_chat(prompt.sections) and not documents and bool(_strange("exchanges", prompt))
+    return is_chat(prompt.sections) and not documents and bool(_unrelated("exchanges", prompt))
 
 
 @prompt_perturbation("earlier_turns", eligible=_can_talk, unless=about_the_text)
 def earlier_turns(prompt: Prompt, rng: Rng, turns: int, language: str) -> Prompt:
     """Lets the user ask about something else first, and the assistant answer."""
-    talks, sections = _strange("exchanges", prompt), prompt.sections
+    talks, sections = _unrelated("exchanges", prompt), prompt.sections
     kinds: tuple[SectionKind, SectionKind] = ("earlier", "reply")
     talk = [
         replace(added(f"earlier_turns_{n}_{kind}", text, kind), opens=True)
@@ -132,13 +142,13 @@ def _documents(prompt: Prompt) -> tuple[list[int], str]:
 
 
 def _can_add(prompt: Prompt, count: int, place: str, language: str) -> bool:
-    return bool(_documents(prompt)[0]) and bool(_strange("chunks", prompt))
+    return bool(_documents(prompt)[0]) and bool(_unrelated("chunks", prompt))
 
 
 @prompt_perturbation("document_noise", eligible=_can_add, unless=about_the_text)
 def document_noise(prompt: Prompt, rng: Rng, count: int, place: str, language: str) -> Prompt:
     """Puts documents among the others that have nothing to do with the question."""
-    (own, gap), chunks = _documents(prompt), _strange("chunks", prompt)
+    (own, gap), chunks = _documents(prompt), _unrelated("chunks", prompt)
     places = {"begin": own[:1], "end": [own[-1] + 1], "between": own[1:]}[place]
     new: dict[int, list[Section]] = {}
     for n in islice(rng.order(len(chunks)), count):

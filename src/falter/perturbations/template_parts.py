@@ -44,7 +44,7 @@ def another_order(texts: Sequence[str], rng: Rng) -> list[int]:
             return order
 
 
-def inner(sections: Sequence[Section]) -> tuple[int, int]:
+def template_range(sections: Sequence[Section]) -> tuple[int, int]:
     """Return the index range of the template itself, without system messages and text around it."""
     at = [i for i, s in enumerate(sections) if s.kind != "system"]
     while at and _is_frame(sections[at[0]]):
@@ -67,7 +67,7 @@ _MOVED = "moved"
 @lru_cache(maxsize=64)  # needed several times for each prompt
 def units(sections: tuple[Section, ...]) -> tuple[Unit, ...]:
     """Return the sections' text as runs of lines with one role, without the breaks between them."""
-    text, spans = laid_out(sections)
+    text, spans = joined_sections(sections)
     # One search over the text: a pattern that requires a character in a line that is no white space
     # would search the line again from each of its characters.
     lines = [m.span() for m in re.finditer(r"[^\n]+", text) if not m[0].isspace()]
@@ -81,7 +81,7 @@ def units(sections: tuple[Section, ...]) -> tuple[Unit, ...]:
     return tuple(runs)
 
 
-def laid_out(sections: Sequence[Section]) -> tuple[str, list[Span]]:
+def joined_sections(sections: Sequence[Section]) -> tuple[str, list[Span]]:
     """Return the joined text of the sections, and the span of each section in it."""
     spans: list[Span] = []
     at = 0
@@ -98,7 +98,7 @@ def _roles(sections: Sequence[Section], spans: Sequence[Span], lines: Sequence[S
     """
     roles: list[Role] = ["instruction"] * len(lines)
     cores = (_core(s.text, at) for s, (at, _) in zip(sections, spans, strict=True))
-    lines_of_section = [_touched(core, lines) for core in cores]
+    lines_of_section = [_touched_lines(core, lines) for core in cores]
     for section, section_lines in zip(sections, lines_of_section, strict=True):
         for at in section_lines:
             roles[at] = max(roles[at], _role(section), key=_RANK.__getitem__)
@@ -106,7 +106,7 @@ def _roles(sections: Sequence[Section], spans: Sequence[Span], lines: Sequence[S
     if cue is not None:
         start, end = cue_line(sections[cue].text)
         shift = spans[cue][0]
-        for at in _touched((shift + start, shift + end), lines):
+        for at in _touched_lines((shift + start, shift + end), lines):
             roles[at] = "cue"
     for _ in sections:
         before = list(roles)
@@ -126,7 +126,7 @@ def _core(text: str, shift: int) -> Span:
     return shift + min(end, len(text) - len(text.lstrip())), shift + end
 
 
-def _touched(span: Span, lines: Sequence[Span]) -> list[int]:
+def _touched_lines(span: Span, lines: Sequence[Span]) -> list[int]:
     """Return the indices of the lines that share a character with the span."""
     start, end = span
     return [i for i, (a, b) in enumerate(lines) if a < end and start < b] if start < end else []
@@ -173,7 +173,7 @@ def _attach_headers(text: str, lines: Sequence[Span], roles: list[Role]) -> None
 # Moves
 
 
-def moves(parts: Sequence[Unit], role: Role) -> list[Order]:
+def single_moves(parts: Sequence[Unit], role: Role) -> list[Order]:
     """Return the orders in which one unit with this role has moved; the answer cue stays last.
 
     Empty if a cue is not the last unit.
@@ -191,41 +191,42 @@ def moves(parts: Sequence[Unit], role: Role) -> list[Order]:
     return list(orders)
 
 
-def both(parts: Sequence[Unit], first: Role, second: Role) -> list[Order]:
+def double_moves(parts: Sequence[Unit], first: Role, second: Role) -> list[Order]:
     """Return the orders in which one unit of each role has moved, without single moves."""
     orders: dict[Order, None] = {}
-    for order in moves(parts, first):
-        for then in moves([parts[i] for i in order], second):
+    for order in single_moves(parts, first):
+        for then in single_moves([parts[i] for i in order], second):
             orders[tuple(order[i] for i in then)] = None
-    single = {*moves(parts, first), *moves(parts, second), tuple(range(len(parts)))}
+    single = {*single_moves(parts, first), *single_moves(parts, second), tuple(range(len(parts)))}
     return [order for order in orders if order not in single]
 
 
-def possible(prompt: Prompt, orders: Iterable[Order]) -> list[Order]:
+def allowed_orders(prompt: Prompt, orders: Iterable[Order]) -> list[Order]:
     """Return the orders of the prompt's units that are allowed.
 
     They cut through nothing protected or edited, and leave no *question below* above the question.
     """
-    first, last = inner(prompt.sections)
+    first, last = template_range(prompt.sections)
     part = prompt.sections[first:last]
     text, parts = "".join(section.text for section in part), units(part)
-    pointing = [n for n, unit in enumerate(parts) if _points(text, unit)]
+    pointing = [n for n, unit in enumerate(parts) if _has_place_word(text, unit)]
     return [
         order
         for order in orders
-        if _points_right(parts, pointing, order) and _rearranged(prompt.sections, order) is not None
+        if _keeps_contexts(parts, pointing, order)
+        and _rearranged(prompt.sections, order) is not None
     ]
 
 
 _PLACE_WORD = _named("place_word")
 
 
-def _points(text: str, unit: Unit) -> bool:
+def _has_place_word(text: str, unit: Unit) -> bool:
     """Return True if a template unit says where something else is, such as "below"."""
     return unit.role != "context" and _PLACE_WORD.search(text, unit.start, unit.end) is not None
 
 
-def _points_right(parts: Sequence[Unit], pointing: Sequence[int], order: Order) -> bool:
+def _keeps_contexts(parts: Sequence[Unit], pointing: Sequence[int], order: Order) -> bool:
     """Return True if every unit that points at contexts still has the same contexts after it."""
     place = {unit: at for at, unit in enumerate(order)}
     contexts = [n for n, unit in enumerate(parts) if unit.role == "context"]
@@ -251,12 +252,12 @@ def rearranged(prompt: Prompt, order: Order) -> Prompt:
 
 def template_units(sections: tuple[Section, ...]) -> tuple[Unit, ...]:
     """Return the units of the template itself, without system messages and text around it."""
-    first, last = inner(sections)
+    first, last = template_range(sections)
     return units(sections[first:last])
 
 
 def _rearranged(sections: tuple[Section, ...], order: Order) -> tuple[Section, ...] | None:
-    first, last = inner(sections)
+    first, last = template_range(sections)
     part = sections[first:last]
     moved = reordered(part, [(u.start, u.end) for u in units(part)], order)
     return None if moved is None else (*sections[:first], *moved, *sections[last:])
@@ -271,7 +272,7 @@ def reordered(
     the longest. Its other pieces become additions. None if several pieces have protected or edited
     text.
     """
-    _, spans = laid_out(sections)
+    _, spans = joined_sections(sections)
     pieces = list(_pieces(_flow(parts, order, spans[-1][1] if spans else 0), spans))
     homes = {at: _home(sections[at], [p for p in pieces if p[0] == at]) for at, _, _ in pieces}
     out: list[Section] = []

@@ -88,8 +88,8 @@ _CUE = re.compile(r'"(?:parameters|input_schema|inputSchema)"\s*:\s*\{')
 _START = re.compile(r'[\[{](?=\s{0,40}["{])')
 # Strings, marks, and the rest, each as it is written: "1.0" must not become 1, nor "\u00e9" é.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
-_MOST_TRIED = 200  # places in a text where JSON could begin
-_DEEPEST = 40  # the parser of `_node` recurses
+_MAX_STARTS = 200  # places in a text where JSON could begin
+_MAX_DEPTH = 40  # the parser of `_node` recurses
 
 
 def tool_blocks(text: str) -> list[tuple[Span, Node]]:
@@ -101,7 +101,7 @@ def tool_blocks(text: str) -> list[tuple[Span, Node]]:
         return []
     found: list[tuple[Span, Node]] = []
     at = 0
-    for start in islice((match.start() for match in _START.finditer(text)), _MOST_TRIED):
+    for start in islice((match.start() for match in _START.finditer(text)), _MAX_STARTS):
         end = None if start < at else _end_of_json(text, start)
         if end is None:
             continue
@@ -125,26 +125,26 @@ def _end_of_json(text: str, start: int) -> int | None:
     for mark in re.findall(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', text[start:end]):
         depth += (mark in "{[") - (mark in "}]")
         deepest = max(deepest, depth)
-    return end if deepest <= _DEEPEST else None
+    return end if deepest <= _MAX_DEPTH else None
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     # Parsers disagree about which of two equal keys counts, so such JSON is left alone.
     if len({key for key, _ in pairs}) < len(pairs):
         raise ValueError("a key stands twice")
     return dict(pairs)
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_without_twins)
+_DECODER = json.JSONDecoder(object_pairs_hook=_without_duplicates)
 
 
 def _node(tokens: list[str]) -> Node:
     """Return the value at the end of the reversed tokens, and remove its tokens."""
     token = tokens.pop()
     if token == "[":
-        return Array(tuple(_until("]", tokens, _node)))
+        return Array(tuple(_values_until("]", tokens, _node)))
     if token == "{":
-        return Object(tuple(_until("}", tokens, _pair)))
+        return Object(tuple(_values_until("}", tokens, _pair)))
     return Leaf(token)
 
 
@@ -153,7 +153,7 @@ def _pair(tokens: list[str]) -> tuple[str, Node]:
     return key, _node(tokens)
 
 
-def _until(mark: str, tokens: list[str], take: Callable[[list[str]], T]) -> Iterator[T]:
+def _values_until(mark: str, tokens: list[str], take: Callable[[list[str]], T]) -> Iterator[T]:
     """Yield values, each parsed by `take`, up to the closing mark."""
     while tokens[-1] != mark:
         if tokens[-1] == ",":

@@ -35,7 +35,7 @@ def _pool() -> tuple[tuple[str, str, frozenset[str]], ...]:
     return tuple((tool["name"], json_line(tool), _stems(json_line(tool))) for tool in pool)
 
 
-_COMMON = word_set("schema_stems")
+_COMMON_STEMS = word_set("schema_stems")
 """Stems of JSON schemas and of ordinary sentences; sharing them does not relate two tools."""
 
 
@@ -46,7 +46,7 @@ def _stems(text: str) -> frozenset[str]:
     Texts that share a stem are related.
     """
     words = re.findall(r"[a-z]{4,}", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).lower())
-    return frozenset(word[:5] for word in words) - _COMMON
+    return frozenset(word[:5] for word in words) - _COMMON_STEMS
 
 
 def _unrelated(prompt: Prompt) -> list[tuple[str, str]]:

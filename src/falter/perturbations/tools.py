@@ -79,7 +79,7 @@ def _text(prompt: Prompt, block: _Block) -> str:
 # Order
 
 
-def _counts(prompt: Prompt) -> bool:
+def _order_matters(prompt: Prompt) -> bool:
     """Return True if something in the prompt depends on the order of tools or parameters."""
     answers = [d.answer for d in prompt.demonstrations]
     answers += [prompt.target] if isinstance(prompt.target, str) else []
@@ -127,7 +127,7 @@ def _part(key: str, value: Node, rng: Rng) -> Node:
 
 
 def _can_reorder(prompt: Prompt, blocks: Sequence[_Block]) -> bool:
-    if _counts(prompt):
+    if _order_matters(prompt):
         return False
     several = any(len(run) > 1 for run in _runs(prompt, blocks))
     several = several or sum(prompt.sections[b.section].kind == "tool" for b in blocks) > 1
@@ -162,10 +162,10 @@ def _runs(prompt: Prompt, blocks: Sequence[_Block]) -> list[list[_Block]]:
 
 # Descriptions
 
-_LAST = re.compile(r'[\w)]\.?"\Z')
+_DESCRIPTION_END = re.compile(r'[\w)]\.?"\Z')
 
 
-def _stopped(node: Node, stop: bool) -> Node:
+def _with_full_stops(node: Node, stop: bool) -> Node:
     """Return the node with a full stop at the end of every description, or without.
 
     Descriptions that do not end with a word stay.
@@ -173,8 +173,8 @@ def _stopped(node: Node, stop: bool) -> Node:
 
     def change(key: str, value: Node) -> Node:
         if key != "description" or not isinstance(value, Leaf):
-            return _stopped(value, stop)
-        if _LAST.search(value.text) is None:
+            return _with_full_stops(value, stop)
+        if _DESCRIPTION_END.search(value.text) is None:
             return value
         return Leaf(value.text[:-1].removesuffix(".") + ('."' if stop else '"'))
 
@@ -192,7 +192,7 @@ def _other_stop(blocks: Sequence[_Block]) -> bool | None:
         for key, node in nodes(block.node)
         if key == "description" and isinstance(node, Leaf)
     ]
-    ends = [text for text in described if _LAST.search(text)]
+    ends = [text for text in described if _DESCRIPTION_END.search(text)]
     return None if not ends else not ends[0].endswith('."')
 
 
@@ -249,7 +249,7 @@ def _renames(prompt: Prompt, blocks: Sequence[_Block]) -> Mapping[str, str]:
     """
     names = dict.fromkeys(name for block in blocks for name in _named(block.node))
     pairs = {name: new for name in names if (new := other_spelling(name)) is not None}
-    every = "\n".join((*(s.text for s in prompt.sections), *_said(prompt)))
+    every = "\n".join((*(s.text for s in prompt.sections), *_demonstration_texts(prompt)))
     taken = set(re.findall(r"\w+", every))
     fresh = len(set(pairs.values())) == len(pairs) and taken.isdisjoint(pairs.values())
     if not fresh or prompt.schema is not None or prompt.program is not None:
@@ -259,7 +259,7 @@ def _renames(prompt: Prompt, blocks: Sequence[_Block]) -> Mapping[str, str]:
     return {} if pairs.keys() & set(re.findall(r"\w+", kept)) else pairs
 
 
-def _said(prompt: Prompt) -> Iterator[str]:
+def _demonstration_texts(prompt: Prompt) -> Iterator[str]:
     """Yield the texts and answers of the examples, and the target."""
     for demonstration in prompt.demonstrations:
         yield from (section.text for section in demonstration.sections)
@@ -328,14 +328,14 @@ def tool_schema(prompt: Prompt, rng: Rng, way: str) -> Prompt:
         if reorders:
             nodes = [_reordered(node, rng) for node in _shuffled(nodes, rng)]
         if stop is not None:
-            nodes = [_stopped(node, stop) for node in nodes]
+            nodes = [_with_full_stops(node, stop) for node in nodes]
         for block, node in zip(run, nodes, strict=True):
             changes.setdefault(block.section, []).append((*block.span, written(node, style)))
     changed = _with_changes(prompt, changes)
-    return _offered_anew(changed, rng) if reorders else changed
+    return _with_reordered_tools(changed, rng) if reorders else changed
 
 
-def _offered_anew(prompt: Prompt, rng: Rng) -> Prompt:
+def _with_reordered_tools(prompt: Prompt, rng: Rng) -> Prompt:
     """Return the prompt with the tools that its conversation offers in another order."""
     at = [n for n, s in enumerate(prompt.sections) if s.kind == "tool" and s.text]
     names = [prompt.sections[n].name for n in at]

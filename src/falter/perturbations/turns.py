@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 
 from falter.perturbations.additions import prose_at
 from falter.perturbations.base import locked_spans, prompt_perturbation, protected_spans
-from falter.perturbations.template_parts import inner, template_units
+from falter.perturbations.template_parts import template_range, template_units
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section, Span
 from falter.text.spans import added, overlaps, replace_spans
@@ -24,7 +24,7 @@ def _lead(sections: tuple[Section, ...]) -> str:
     parts = template_units(sections)
     if len(parts) < 2 or parts[0].role != "instruction" or parts[1].role != "context":
         return ""
-    first, last = inner(sections)
+    first, last = template_range(sections)
     return "".join(s.text for s in sections[first:last])[: parts[0].end]
 
 
@@ -44,7 +44,7 @@ def _without_lead(sections: tuple[Section, ...], lead: str) -> tuple[Section, ..
     None if the text does not begin with these lines, or if they are protected, edited or
     substituted text.
     """
-    first, last = inner(sections)
+    first, last = template_range(sections)
     text = "".join(section.text for section in sections[first:last])
     if not lead.strip() or not text.startswith(lead) or text[len(lead) : len(lead) + 1] != "\n":
         return None
@@ -124,7 +124,7 @@ _REPLIES = (
 _MIN_WORDS = 4  # words of a sentence; fewer may be the number of a list, or an initial
 # A line of a chat or a log: a turn among such lines would read as one of them.
 _RECORD = re.compile(r"^(?:\W?\d{1,2}:\d\d\b|[A-Z][^\n:]{0,40}: )", re.MULTILINE)
-_LINES_OF_A_RECORD = 3
+_MIN_RECORD_LINES = 3
 
 
 def _cuts(prompt: Prompt) -> list[tuple[int, int, int]]:
@@ -154,7 +154,7 @@ def _cuts(prompt: Prompt) -> list[tuple[int, int, int]]:
 
 
 def _may_be_cut(section: Section) -> bool:
-    return not section.edits and len(_RECORD.findall(section.text)) < _LINES_OF_A_RECORD
+    return not section.edits and len(_RECORD.findall(section.text)) < _MIN_RECORD_LINES
 
 
 def _can_shard(prompt: Prompt, turns: int, way: str) -> bool:

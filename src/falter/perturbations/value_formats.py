@@ -63,7 +63,7 @@ def _times(match: re.Match[str]) -> Forms:
     return {"24": match[0], **({"12": f"{short} pm"} if 13 <= hour <= 23 else {})}
 
 
-def _as_it_stands(match: re.Match[str]) -> Forms:
+def _unchanged(match: re.Match[str]) -> Forms:
     """Return the span unchanged, because it may be a time of the day or a score."""
     return {"24": match[0]}
 
@@ -89,7 +89,7 @@ def _units(match: re.Match[str]) -> Forms:
 _BEFORE_NOUN = re.compile(r"\b(?:[Aa]n?|[Tt]he) \Z")
 _BEHIND_TIMES = r"(?:(?<=\bat )|(?<=\buntil )|(?<=\bfrom )|(?<=\bby )|(?<=\bbefore )|(?<=\bafter ))"
 _NUMBER = r"[1-9]\d{0,2}(?:,\d{3})*(?:\.\d+)?|\d+(?:\.\d+)?"
-_HALF = r"[ap](?:\.m\.(?=[?!,;)]| [a-z])|\.?m\b)"
+_DAY_HALF = r"[ap](?:\.m\.(?=[?!,;)]| [a-z])|\.?m\b)"
 _COUNTED = "euros|dollars|pounds|people|inhabitants"
 _UNIT = "|".join(sorted((*_SYMBOLS, *_UNITS), key=len, reverse=True))
 _KINDS: tuple[tuple[str, str, Read], ...] = (
@@ -98,9 +98,9 @@ _KINDS: tuple[tuple[str, str, Read], ...] = (
     ("date", rf"\b(?:the )?{_DAY} (?:of )?(?P<month>{_MONTH})\b(?:,? {_YEAR}\b)?", _dates),
     ("date", rf"\b(?P<month>{_MONTH}) {_DAY}\b(?:,? {_YEAR}\b)?", _dates),
     # "7 pm", "7:30 pm"; "19:30" after *at*, *by* and the like; any other "7:30" stays
-    ("time", rf"\b(?P<hour>\d{{1,2}})(?::(?P<minute>\d\d))? ?(?P<half>{_HALF})", _times),
+    ("time", rf"\b(?P<hour>\d{{1,2}})(?::(?P<minute>\d\d))? ?(?P<half>{_DAY_HALF})", _times),
     ("time", rf"{_BEHIND_TIMES}(?P<hour>\d\d):(?P<minute>\d\d)(?P<half>)\b", _times),
-    ("time", r"(?<![\d:])\d{1,2}:\d\d\b", _as_it_stands),
+    ("time", r"(?<![\d:])\d{1,2}:\d\d\b", _unchanged),
     # "$1,200", "12,345.5"; "$12000"; "1200 people"; not "2024"
     ("number", r"[$€£]?(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\b(?!,\d)", _numbers),
     ("number", r"[$€£][1-9]\d{3,8}\b(?![.,]\d)", _numbers),
@@ -114,7 +114,7 @@ _LIST_BEFORE = re.compile(r"\d(?:st|nd|rd|th)?(?:,| ?[-–&/]| and| or| to| unti
 _LIST_AFTER = re.compile(r",? ?(?:[-–&/]|and|or|to|until)? ?\d")
 
 
-def _closed(prompt: Prompt, section: Section, patterns: Sequence[str]) -> Sequence[Span]:
+def _closed_spans(prompt: Prompt, section: Section, patterns: Sequence[str]) -> Sequence[Span]:
     """Return the locked spans, and the places of answers that are to be copied."""
     called = target_texts(prompt.target)
     answers = (*prompt.choices, str(prompt.target or "")) if called is None else called
@@ -134,16 +134,18 @@ def _sites(
     whole = [(a, a + len(text[a:b].rstrip("."))) for a, b in protect(text)]
     values: dict[str, list[tuple[int, int, Forms]]] = {}
     last = 0
-    for start, end, name, forms in sorted(_found(text, way), key=lambda v: (v[0], -v[1])):
+    for start, end, name, forms in sorted(_find_values(text, way), key=lambda v: (v[0], -v[1])):
         if start >= last:
             last, inside = end, overlaps(whole, start, start) or overlaps(whole, end, end)
             if inside or overlaps(blocked, start, end):
                 forms = {style: new for style, new in forms.items() if new == text[start:end]}
             values.setdefault(name, []).append((start, end, forms))
-    return [ways for found in values.values() if (ways := list(_alike(text, found)))]
+    return [ways for found in values.values() if (ways := list(_uniform_changes(text, found)))]
 
 
-def _alike(text: str, found: Sequence[tuple[int, int, Forms]]) -> Iterator[list[Replacement]]:
+def _uniform_changes(
+    text: str, found: Sequence[tuple[int, int, Forms]]
+) -> Iterator[list[Replacement]]:
     """Yield the replacements that give all values one form, for each form that they all have."""
     for style in found[0][2]:
         if all(style in forms for _, _, forms in found):
@@ -152,7 +154,7 @@ def _alike(text: str, found: Sequence[tuple[int, int, Forms]]) -> Iterator[list[
                 yield changes
 
 
-def _listed(text: str, start: int, end: int, days: Sequence[Span]) -> bool:
+def _is_listed_day(text: str, start: int, end: int, days: Sequence[Span]) -> bool:
     """Return True if a number next to a date is a day of the same month."""
     before = _LIST_BEFORE.search(text, max(0, start - 12), start)
     after = _LIST_AFTER.match(text, end)
@@ -160,20 +162,20 @@ def _listed(text: str, start: int, end: int, days: Sequence[Span]) -> bool:
     return any(not overlaps(days, at, at + 1) for at in digits)
 
 
-def _found(text: str, way: str) -> Iterator[tuple[int, int, str, Forms]]:
+def _find_values(text: str, way: str) -> Iterator[tuple[int, int, str, Forms]]:
     """Yield span, kind and forms of each value that `way` selects."""
     dates = (pattern for name, pattern, _ in _PATTERNS if name == "date")
     days = merged(match.span() for pattern in dates for match in pattern.finditer(text))
     for name, pattern, read in _PATTERNS:
         for match in pattern.finditer(text) if way in ("any", name) else ():
             forms = read(match)
-            if listed := name == "date" and _listed(text, *match.span(), days):
+            if listed := name == "date" and _is_listed_day(text, *match.span(), days):
                 forms = {style: new for style, new in forms.items() if new == match[0]}
             if forms or listed:
                 yield *match.span(), name, forms
 
 
-@site_perturbation("formats", sites=_sites, closed=_closed)
+@site_perturbation("formats", sites=_sites, closed=_closed_spans)
 def formats(
     text: str, site: Sequence[list[Replacement]], rng: Rng, way: str, language: str
 ) -> list[Replacement]:

@@ -134,7 +134,7 @@ def contraction_table(language: str) -> Mapping[str, Mapping[str, str]]:
 
 
 @cache
-def skipped(language: str) -> frozenset[str]:
+def skipped_words(language: str) -> frozenset[str]:
     """Return the words that noise leaves alone.
 
     They are words that carry meaning, such as negations, and known misspellings that are no words.
@@ -189,7 +189,7 @@ def _find_plain_words(text: str, language: str) -> Sequence[Span]:
     elided = _ELIDED.get(language)
     if elided is not None and ("'" in text or "’" in text):
         text = elided.sub(lambda match: " " * len(match[0]), text)
-    words = natural_words(text, (), skipped(language))
+    words = natural_words(text, (), skipped_words(language))
     return uncovered(words, spelt_spans(text, language)) if words else words
 
 

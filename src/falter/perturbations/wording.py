@@ -177,10 +177,10 @@ def tone_rules(prompt: Prompt, rng: Rng, tone: str, language: str) -> Prompt:
 
     The input itself stays as it is, word for word.
     """
-    return _between(prompt, rng, _phrases()[rng.choice(TONES) if tone == "any" else tone])
+    return _with_phrases(prompt, rng, _phrases()[rng.choice(TONES) if tone == "any" else tone])
 
 
-def _between(prompt: Prompt, rng: Rng, phrases: Mapping[str, Sequence[str]]) -> Prompt:
+def _with_phrases(prompt: Prompt, rng: Rng, phrases: Mapping[str, Sequence[str]]) -> Prompt:
     """Return the prompt with a phrase before its prose, and one after it if it ends a sentence."""
     at = prose_at(prompt)
     if at is None:
@@ -203,7 +203,7 @@ _GREETINGS: dict[str, list[dict[str, list[str]]]] = table("greetings.json")
 def code_switch(prompt: Prompt, rng: Rng, greeting: str, language: str) -> Prompt:
     """Greets and thanks in another language around the input, which stays as it is."""
     spoken = rng.choice(tuple(_GREETINGS)) if greeting == "any" else greeting
-    return _between(prompt, rng, rng.choice(_GREETINGS[spoken]))
+    return _with_phrases(prompt, rng, rng.choice(_GREETINGS[spoken]))
 
 
 # Chats
@@ -245,7 +245,7 @@ def _ends_in_prose(prompt: Prompt, language: str) -> bool:
 )
 def emoji(prompt: Prompt, rng: Rng, language: str) -> Prompt:
     """Puts an emoji behind the last sentence of the input."""
-    return _between(prompt, rng, _EMOJI)
+    return _with_phrases(prompt, rng, _EMOJI)
 
 
 # Other first names
@@ -255,7 +255,7 @@ _FIRST_NAME = re.compile(
     r"(?<![\w@.#/’'-])[A-Z][a-z]+(?![\w@-]| [A-Z]"
     r"| (?:von|van|de|del|della|da|di|du|den|der|le|la|the|of|bin|al)\b)"
 )
-_BEFORE = re.compile(r"([A-Z]\w*)[ ]\Z")
+_NAME_BEFORE = re.compile(r"([A-Z]\w*)[ ]\Z")
 _OPENERS = word_set("sentence_openers") | {"dear", "hello", "hey", "hi", "thanks"}
 
 
@@ -272,7 +272,7 @@ def _persons(prompt: Prompt) -> dict[str, list[str]]:
         closed = (*closed_spans(section), *mentioned_words(section.text))
         for match in _FIRST_NAME.finditer(section.text):
             start, end = match.span()
-            before = _BEFORE.search(section.text, max(0, start - 20), start)
+            before = _NAME_BEFORE.search(section.text, max(0, start - 20), start)
             alone = before is None or before[1].lower() in _OPENERS
             found[match[0]] += alone and not overlaps(closed, start, end)
     own = {name: n for name, n in found.items() if n == words[name.lower()]}
@@ -312,18 +312,21 @@ _SOUNDS = _FILLERS[:-1]
 _ASIDE = _named("aside")
 # A blank between two words, where a filler may stand. "a b"; not "a, b", "a 1".
 _GAP = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
-_EVERY = 9  # words between two fillers, on average
-_FILLER_DISTANCE = 12  # characters between two fillers, at least
+_MEAN_FILLER_WORDS = 9  # words between two fillers, on average
+_MIN_FILLER_DISTANCE = 12  # characters between two fillers, at least
 
 
-def _can_say(prompt: Prompt, scope: Sequence[str], protect: Sequence[str], language: str) -> bool:
+def _can_dictate(
+    prompt: Prompt, scope: Sequence[str], protect: Sequence[str], language: str
+) -> bool:
     return prompt.program is None and any(
-        section.kind in scope and any(True for _ in _spoken(prompt, section, protect, Rng(0)))
+        section.kind in scope
+        and any(True for _ in _dictation_changes(prompt, section, protect, Rng(0)))
         for section in prompt.sections
     )
 
 
-def _spoken(
+def _dictation_changes(
     prompt: Prompt, section: Section, protect: Sequence[str], rng: Rng
 ) -> Iterator[Replacement]:
     """Yield the replacements of a dictation: no punctuation, small letters, fillers."""
@@ -331,16 +334,20 @@ def _spoken(
     yield from ((start, end, "") for start, end in loose_marks(text, closed))
     yield from ((a, b, text[a:b].lower()) for a, b in lowered_words(text, closed))
     closed = merged((*closed, *names(text), *mentioned_words(text)))
-    last = -_FILLER_DISTANCE
+    last = -_MIN_FILLER_DISTANCE
     for gap in _GAP.finditer(text):
         inside = overlaps(closed, gap.start(), gap.end())
-        if rng.random() * _EVERY < 1 and not inside and gap.end() - last >= _FILLER_DISTANCE:
+        if (
+            rng.random() * _MEAN_FILLER_WORDS < 1
+            and not inside
+            and gap.end() - last >= _MIN_FILLER_DISTANCE
+        ):
             last = gap.end()
             aside = _ASIDE.match(text, last)
             yield last, last, f"{rng.choice(_FILLERS if aside else _SOUNDS)} "
 
 
-@prompt_perturbation("voice", eligible=_can_say)
+@prompt_perturbation("voice", eligible=_can_dictate)
 def voice(
     prompt: Prompt, rng: Rng, scope: Sequence[str], protect: Sequence[str], language: str
 ) -> Prompt:
@@ -351,7 +358,7 @@ def voice(
     sections = list(prompt.sections)
     for at, section in enumerate(sections):
         if section.kind in scope and section.text:
-            changes = sorted(set(_spoken(prompt, section, protect, rng)))
+            changes = sorted(set(_dictation_changes(prompt, section, protect, rng)))
             sections[at] = replace_spans(section, changes)
     return prompt.with_sections(tuple(sections))
 

@@ -249,11 +249,13 @@ _BEFORE_NOUN = word_set("before_noun")
 _AFTER_NOUN = word_set("after_noun")
 # Words whose sense depends on their neighbour: *thus far*, *a distant cousin*.
 _COLLOCATIONS = word_set("collocations")
-_NEXT = re.compile(r" ([^\W\d_]+)")
-_PREVIOUS = re.compile(r"([^\W\d_]+) \Z")
+_NEXT_WORD = re.compile(r" ([^\W\d_]+)")
+_PREVIOUS_WORD = re.compile(r"([^\W\d_]+) \Z")
 
 
-def _replaceable(text: str, blocked: Sequence[Span], language: str) -> list[tuple[Mention, ...]]:
+def _replaceable_mentions(
+    text: str, blocked: Sequence[Span], language: str
+) -> list[tuple[Mention, ...]]:
     """Return the words with synonyms, each as all of its mentions.
 
     A word is left out if one of its mentions must stay.
@@ -297,11 +299,11 @@ def _nouns(language: str) -> frozenset[str]:
     table = synonym_table(language)
     verbs = {word[:-3] for word in table if word.endswith("ing")}
     plurals = {word for word in table if _stem(word) in table and word != _stem(word)}
-    roots = {root for word in plurals if not _of_verb(root := _stem(word), verbs)}
+    roots = {root for word in plurals if not _is_verb_form(root := _stem(word), verbs)}
     return frozenset(roots | {word for word in plurals if _stem(word) in roots})
 
 
-def _of_verb(word: str, verbs: set[str]) -> bool:
+def _is_verb_form(word: str, verbs: set[str]) -> bool:
     return not {word, word.removesuffix("e"), word + word[-1]}.isdisjoint(verbs)
 
 
@@ -313,7 +315,10 @@ def _keeps_sense(text: str, start: int, end: int, *, noun: bool) -> bool:
     """
     if "-" in (text[start - 1 : start], text[end : end + 1]):
         return False
-    after, before = _NEXT.match(text, end), _PREVIOUS.search(text, max(0, start - 24), start)
+    after, before = (
+        _NEXT_WORD.match(text, end),
+        _PREVIOUS_WORD.search(text, max(0, start - 24), start),
+    )
     word = text[start:end].lower()
     following = "" if after is None else after[1]
     previous = "" if before is None else before[1]
@@ -328,19 +333,19 @@ def _keeps_sense(text: str, start: int, end: int, *, noun: bool) -> bool:
     )
 
 
-@site_perturbation("synonyms", sites=_replaceable)
+@site_perturbation("synonyms", sites=_replaceable_mentions)
 def synonyms(text: str, site: Sequence[Mention], rng: Rng, language: str) -> list[Replacement]:
     """Replaces words by synonyms in the same form, all mentions of a word alike.
 
     The rate is the share of the words that are in the table. *a* and *an* follow the new word, and
     capitals stay; names, compounds and set phrases are left alone.
     """
-    drawn = rng.below(_CHOICES)
+    drawn = rng.below(_DRAW_RANGE)
     return [_replaced(text, mention, drawn, language) for mention in site]
 
 
 # One number is drawn for all mentions of a word; each form takes it modulo its number of synonyms.
-_CHOICES = 1 << 20
+_DRAW_RANGE = 1 << 20
 
 
 def _replaced(text: str, mention: Mention, drawn: int, language: str) -> Replacement:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from falter.records.errors import DuplicateName, InvalidValue, TaskError, refusal
 
 SCORED, UNPARSED, TRUNCATED, REFUSED, FAILED, MISSING = range(6)
-MOST_CELLS = 200_000_000
+MAX_CELLS = 200_000_000
 CellLocator = Callable[[int], str]
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -60,7 +60,7 @@ class Coded:
         ]
         return cls(names=names.all, codes=np.concatenate(codes))
 
-    def take(self, mask: NDArray[np.bool_]) -> Coded:
+    def select(self, mask: NDArray[np.bool_]) -> Coded:
         """Return the cells for which `mask` is True."""
         return replace(self, codes=self.codes[mask])
 
@@ -116,23 +116,23 @@ class Cells:
         hashed.update(self.value.tobytes() + self.outcome.tobytes())
         return f"sha256:{hashed.hexdigest()}"
 
-    def take(self, mask: NDArray[np.bool_]) -> Cells:
+    def select(self, mask: NDArray[np.bool_]) -> Cells:
         """Return the cells for which `mask` is True."""
         return replace(
             self,
-            model=self.model.take(mask),
-            task=self.task.take(mask),
-            item=self.item.take(mask),
-            condition=self.condition.take(mask),
-            run=self.run.take(mask),
+            model=self.model.select(mask),
+            task=self.task.select(mask),
+            item=self.item.select(mask),
+            condition=self.condition.select(mask),
+            run=self.run.select(mask),
             value=self.value[mask],
             outcome=self.outcome[mask],
-            output=None if self.output is None else self.output.take(mask),
-            cluster=None if self.cluster is None else self.cluster.take(mask),
+            output=None if self.output is None else self.output.select(mask),
+            cluster=None if self.cluster is None else self.cluster.select(mask),
         )
 
 
-def settle(cells: Cells, where: CellLocator, hint: str) -> Cells:
+def without_duplicates(cells: Cells, where: CellLocator, hint: str) -> Cells:
     """Return the cells without duplicates, with a note if some were removed.
 
     Raise `DuplicateName` if one cell has two different results. `where` returns the place of a cell
@@ -141,10 +141,8 @@ def settle(cells: Cells, where: CellLocator, hint: str) -> Cells:
     """
     if not len(cells):
         raise TaskError("The files hold no results", hint="name files with at least one score")
-    if len(cells) > MOST_CELLS:
-        raise refusal(
-            TaskError, "readers.too_many_results", cells=len(cells), most_cells=MOST_CELLS
-        )
+    if len(cells) > MAX_CELLS:
+        raise refusal(TaskError, "readers.too_many_results", cells=len(cells), most_cells=MAX_CELLS)
     key = _keys([cells.model, cells.task, cells.item, cells.condition, cells.run])
     order = np.argsort(key, kind="stable")
     twice = key[order][1:] == key[order][:-1]
@@ -160,7 +158,7 @@ def settle(cells: Cells, where: CellLocator, hint: str) -> Cells:
     mask = np.ones(len(cells), dtype=bool)
     mask[second] = False
     note = f"{len(second):,} results appear twice with the same value; each is counted once."
-    return replace(cells.take(mask), notes=(*cells.notes, note))
+    return replace(cells.select(mask), notes=(*cells.notes, note))
 
 
 def _keys(columns: Sequence[Coded]) -> NDArray[np.int64]:
@@ -225,9 +223,9 @@ def as_numbers(values: Iterable[float | None]) -> Floats:
 
 
 # A limit beyond this is a typing error, and a score beyond it an overflow.
-FARTHEST = 1e9
+MAX_ABSOLUTE_SCORE = 1e9
 # Tolerance for rounding errors in a score of exactly 0 or 1.
-SLACK = 1e-9
+SCORE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +248,7 @@ def scale_of(text: str) -> Scale:
     except ValueError:
         numbers = []
     low, high = (0.0, *numbers) if len(numbers) == 1 else (*numbers, math.nan, math.nan)[:2]
-    if len(numbers) > 2 or not -FARTHEST <= low < high <= FARTHEST:
+    if len(numbers) > 2 or not -MAX_ABSOLUTE_SCORE <= low < high <= MAX_ABSOLUTE_SCORE:
         raise InvalidValue(
             "--scale", text, "the greatest score, as 100, or the least and the greatest, as 1,5"
         )
@@ -265,7 +263,7 @@ def on_scale(cells: Cells, scale: Scale | None) -> Cells:
     """
     least, most = (0.0, 1.0) if scale is None else (scale.low, scale.high)
     value = (cells.value - least) / (most - least)
-    outside = (value < -SLACK) | (value > 1.0 + SLACK)
+    outside = (value < -SCORE_TOLERANCE) | (value > 1.0 + SCORE_TOLERANCE)
     if outside.any():
         message, hint = _refusal(cells, outside, scale)
         raise TaskError(message, hint=hint)
@@ -292,7 +290,7 @@ def _refusal(cells: Cells, outside: NDArray[np.bool_], scale: Scale | None) -> t
         f"The score '{scorer}' of item '{item}' of task '{task}' is {cells.value[first]:g}, "
         f"outside {limits}; the scores lie between {known.min():g} and {known.max():g}"
     )
-    if max(abs(known.min()), abs(known.max())) > FARTHEST:
+    if max(abs(known.min()), abs(known.max())) > MAX_ABSOLUTE_SCORE:
         return message, "correct the file, or choose another score with --score or --metric"
     return message, (
         "set the scale of the scores: --scale 100 for percent, --scale 1,5 for ratings from 1 to "
@@ -320,24 +318,24 @@ def check_names(cells: Cells) -> Cells:
     notes = []
     for role in ("condition", "model", "task", "item"):
         column: Coded = getattr(cells, role)
-        same, cased = _near(column.names)
+        same, cased = _near_pairs(column.names)
         if role == "item":
             same, cased = _complements(cells, same), _complements(cells, cased)
         if same:
             raise TaskError(
-                f"{_many(role, len(same))} differ only in white space or by '.0': "
-                f"{_listed(same, column.names)}",
+                f"{_pair_count(role, len(same))} differ only in white space or by '.0': "
+                f"{_listed_pairs(same, column.names)}",
                 hint="write each name in one way, so that its results are paired",
             )
         if cased:
             notes.append(
-                f"{_many(role, len(cased))} differ only in case and are counted as different: "
-                f"{_listed(cased, column.names)}."
+                f"{_pair_count(role, len(cased))} differ only in case and are counted as "
+                f"different: {_listed_pairs(cased, column.names)}."
             )
     return replace(cells, notes=(*cells.notes, *notes))
 
 
-def _near(names: Sequence[str]) -> tuple[list[Pair], list[Pair]]:
+def _near_pairs(names: Sequence[str]) -> tuple[list[Pair], list[Pair]]:
     """Return pairs of names equal but for white space or `.0`, and pairs equal but for case."""
     texts = [_plain(name) for name in names]
     if len({text.casefold() for text in texts}) == len(names):
@@ -348,10 +346,10 @@ def _near(names: Sequence[str]) -> tuple[list[Pair], list[Pair]]:
     cased: defaultdict[str, list[int]] = defaultdict(list)
     for text, group in plain.items():
         cased[text.casefold()].append(group[0])
-    return _neighbours(plain.values()), _neighbours(cased.values())
+    return _neighbour_pairs(plain.values()), _neighbour_pairs(cased.values())
 
 
-def _neighbours(groups: Iterable[list[int]]) -> list[Pair]:
+def _neighbour_pairs(groups: Iterable[list[int]]) -> list[Pair]:
     """Return the consecutive pairs within each group."""
     return [pair for group in groups for pair in pairwise(group)]
 
@@ -379,10 +377,10 @@ def _complements(cells: Cells, pairs: Sequence[Pair]) -> list[Pair]:
     return [(a, b) for a, b in pairs if panels[a] & panels[b] and not conditions[a] & conditions[b]]
 
 
-def _many(role: str, count: int) -> str:
+def _pair_count(role: str, count: int) -> str:
     return f"Two {role}s" if count == 1 else f"{count:,} pairs of {role}s"
 
 
-def _listed(pairs: Sequence[Pair], names: Sequence[str]) -> str:
+def _listed_pairs(pairs: Sequence[Pair], names: Sequence[str]) -> str:
     texts = [f"{names[a][:60]!r} and {names[b][:60]!r}" for a, b in pairs[:MAX_PRINTED]]
     return "; ".join([*texts, "…"] if len(pairs) > MAX_PRINTED else texts)

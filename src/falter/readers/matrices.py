@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.readers.cells import MISSING, SCORED, UNPARSED, Cells, Coded, settle
+from falter.readers.cells import MISSING, SCORED, UNPARSED, Cells, Coded, without_duplicates
 from falter.readers.tables import (
     FILE,
     OUTCOME_WORDS,
@@ -24,10 +24,10 @@ from falter.records.errors import TaskError, UsageError, refusal
 
 Roles = Mapping[str, tuple[str, ...]]
 Floats = NDArray[np.float64]
-NOTHING = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "."})
-WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "correct": 1.0, "incorrect": 0.0}
+MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "."})
+SCORE_WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "correct": 1.0, "incorrect": 0.0}
 # In the order of the outcomes: SCORED … MISSING
-KINDS = {word: n for n, words in enumerate(OUTCOME_WORDS.values()) for word in words}
+OUTCOME_CODES = {word: n for n, words in enumerate(OUTCOME_WORDS.values()) for word in words}
 
 
 def read_matrices(paths: Sequence[Path], columns: ColumnMap) -> Cells:
@@ -43,10 +43,10 @@ def read_matrices(paths: Sequence[Path], columns: ColumnMap) -> Cells:
         width = parts[part][1]
         return line_of(paths[part], (cell - int(sizes[part])) % width)
 
-    whole = _together([cells for cells, _ in parts])
+    whole = _concatenated([cells for cells, _ in parts])
     unused = next((note for note in whole.notes if note.startswith("Columns not used")), None)
     hint = "name the column that distinguishes them, for example --condition COLUMN or --run COLUMN"
-    return settle(whole, where, f"{hint}. {unused}" if unused else hint)
+    return without_duplicates(whole, where, f"{hint}. {unused}" if unused else hint)
 
 
 def _read_table(path: Path, column_map: ColumnMap, *, alone: bool) -> tuple[Cells, int]:
@@ -62,7 +62,7 @@ def _read_table(path: Path, column_map: ColumnMap, *, alone: bool) -> tuple[Cell
     fallback = {"model": "unnamed", "task": _stem(path), "condition": "all", "run": "1"}
     axes = {role: _axis(role, roles, table, rows, path, fallback.get(role)) for role in fallback}
     axes["item"] = _items(roles, table, rows, path, wide)
-    make = _wide if wide else _long
+    make = _wide_cells if wide else _long_cells
     cells = make(path, roles, table, axes)
     notes = _notes(names, roles, wide)
     if "task" not in roles and not alone:
@@ -93,13 +93,13 @@ def _axis(
         if column == FILE:
             parts.append(Coded.constant(_stem(path), rows))
         elif column in table:
-            parts.append(_named(table[column], column, path))
+            parts.append(_require_names(table[column], column, path))
         else:
             parts.append(Coded.constant(column.removeprefix("="), rows))
     return Coded.joined(parts) if parts else Coded.constant(fallback or "", rows)
 
 
-def _named(column: Coded, name: str, path: Path) -> Coded:
+def _require_names(column: Coded, name: str, path: Path) -> Coded:
     """Return the column. Raise if a row has no name, because names distinguish the rows."""
     if "" in column.names:
         row = int(np.flatnonzero(column.codes == column.names.index(""))[0])
@@ -118,7 +118,9 @@ def _items(roles: Roles, table: Mapping[str, Coded], rows: int, path: Path, wide
     return Coded(names=names, codes=np.arange(rows, dtype=np.int32))
 
 
-def _long(path: Path, roles: Roles, table: Mapping[str, Coded], axes: Mapping[str, Coded]) -> Cells:
+def _long_cells(
+    path: Path, roles: Roles, table: Mapping[str, Coded], axes: Mapping[str, Coded]
+) -> Cells:
     """Return the cells of a long table, one for each row."""
     column = roles["score"][0]
     value = _numbers(table[column], column, path)
@@ -136,7 +138,9 @@ def _long(path: Path, roles: Roles, table: Mapping[str, Coded], axes: Mapping[st
     )
 
 
-def _wide(path: Path, roles: Roles, table: Mapping[str, Coded], axes: Mapping[str, Coded]) -> Cells:
+def _wide_cells(
+    path: Path, roles: Roles, table: Mapping[str, Coded], axes: Mapping[str, Coded]
+) -> Cells:
     """Return the cells of a wide table, in which each score column is a condition."""
     width, rows = len(roles["score"]), len(axes["item"].codes)
     for role in ("condition", "output", "outcome"):
@@ -174,9 +178,9 @@ def _numbers(column: Coded, name: str, path: Path) -> Floats:
     values = np.full(len(column.names), np.nan)
     for place, text in enumerate(column.names):
         plain = text.strip().lower()
-        if plain in NOTHING:
+        if plain in MISSING_WORDS:
             continue
-        values[place] = WORDS[plain] if plain in WORDS else _number(plain)
+        values[place] = SCORE_WORDS[plain] if plain in SCORE_WORDS else _number(plain)
         if not math.isfinite(values[place]):
             row = int(np.flatnonzero(column.codes == place)[0])
             raise refusal(
@@ -221,12 +225,12 @@ def _stated_outcomes(column: Coded, name: str, path: Path) -> NDArray[np.uint8]:
     outcomes = np.zeros(len(column.names), dtype=np.uint8)
     for place, text in enumerate(column.names):
         plain = text.strip().lower().replace(" ", "_")
-        if plain not in KINDS:
+        if plain not in OUTCOME_CODES:
             row = int(np.flatnonzero(column.codes == place)[0])
             raise refusal(
                 TaskError, "readers.no_outcome", path=line_of(path, row), text=text[:40], name=name
             )
-        outcomes[place] = KINDS[plain]
+        outcomes[place] = OUTCOME_CODES[plain]
     return np.asarray(outcomes[column.codes])
 
 
@@ -286,7 +290,7 @@ def _item_names(part: Cells) -> list[tuple[str, str]]:
     return list(zip(_names(part.task), _names(part.item), strict=True))
 
 
-def _together(parts: Sequence[Cells]) -> Cells:
+def _concatenated(parts: Sequence[Cells]) -> Cells:
     """Return the cells of several tables as one."""
     if len(parts) == 1:
         return parts[0]

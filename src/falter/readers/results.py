@@ -21,14 +21,14 @@ from falter.readers.cells import (
     as_numbers,
     check_names,
     on_scale,
-    settle,
+    without_duplicates,
 )
 from falter.readers.matrices import read_matrices
 from falter.readers.tables import TABLES, ColumnMap, kind_of
 from falter.records.errors import TaskError, UnknownName, UsageError, refusal
 from falter.records.registry import Registry
 
-MOST_FILES = 100_000
+MAX_FILES = 100_000
 READABLE = (
     "a .csv, .tsv or .parquet table of scores, lm-eval's samples_*.jsonl, Inspect's .eval or .json "
     "logs, promptfoo's .json, a run folder of HELM, DOVE's .parquet or .jsonl, or a folder of these"
@@ -148,7 +148,7 @@ def _no_columns(columns: ColumnMap, kind: str) -> None:
 def _files(path: Path) -> list[tuple[str, Path]]:
     """Return the files of a path, each with its kind."""
     if path.is_dir():
-        return _below(path)
+        return _files_below(path)
     if not path.exists():
         raise TaskError(f"{path} does not exist", hint=f"give {READABLE}")
     kind = _kind(path) or next((own.title for own in _readers() if own.may_take(path)), None)
@@ -166,7 +166,7 @@ def _kind(path: Path) -> str | None:
     return kind or ("table" if kind_of(path) in TABLES else None)
 
 
-def _below(folder: Path) -> list[tuple[str, Path]]:
+def _files_below(folder: Path) -> list[tuple[str, Path]]:
     """Return the logs in a folder and its subfolders, or its tables if there is no log.
 
     Links to folders are not followed.
@@ -175,8 +175,8 @@ def _below(folder: Path) -> list[tuple[str, Path]]:
     for top, folders, names in os.walk(folder):
         folders.sort()
         files += [Path(top) / name for name in sorted(names)]
-        if len(files) > MOST_FILES:
-            raise TaskError(f"{folder} holds more than {MOST_FILES:,} files")
+        if len(files) > MAX_FILES:
+            raise TaskError(f"{folder} holds more than {MAX_FILES:,} files")
     for reader in _readers():
         logs = [file for file in files if not reader.beside_tables and reader.takes(file)]
         if logs:
@@ -261,8 +261,8 @@ def cells_of(logs: Sequence[Log], notes: Sequence[str], *, choice: LogChoice) ->
     chosen.sort(key=lambda log: (log.stamp, str(log.path)))
     condition_from = choice.condition_from
     kind = _kind_of_condition(chosen) if condition_from == "auto" else condition_from
-    places, placing_notes = _placed(chosen, kind)
-    return _settled(chosen, places, (*notes, *placing_notes))
+    places, placing_notes = _log_places(chosen, kind)
+    return _merged_cells(chosen, places, (*notes, *placing_notes))
 
 
 Place = tuple[str, str, str]
@@ -286,7 +286,7 @@ def _kind_of_condition(logs: Sequence[Log]) -> str | None:
     return None
 
 
-def _placed(logs: Sequence[Log], kind: str | None) -> tuple[list[Place], list[str]]:
+def _log_places(logs: Sequence[Log], kind: str | None) -> tuple[list[Place], list[str]]:
     """Return (model, task, condition) of every log, and a note about the conditions."""
     if kind is None:
         return [(log.model, log.task, "all") for log in logs], [
@@ -303,7 +303,7 @@ def _placed(logs: Sequence[Log], kind: str | None) -> tuple[list[Place], list[st
     }[kind]
     if kind == "condition":
         return [(log.model, log.task, log.condition or "all") for log in logs], []
-    task = _common([log.task for log in logs]) if kind == "task" else None
+    task = _common_start([log.task for log in logs]) if kind == "task" else None
     model = "all models" if kind == "model" else None
     places = [
         (model or log.model, task or log.task, f"{log.condition}/{label(log)}".lstrip("/"))
@@ -319,7 +319,7 @@ def _args_label(logs: Sequence[Log]) -> Callable[[Log], str]:
     return lambda log: " ".join(f"{k}={log.args[k]}" for k in differing if k in log.args) or "all"
 
 
-def _common(names: Sequence[str]) -> str:
+def _common_start(names: Sequence[str]) -> str:
     """Return the common start of names: mmlu_prompt of `mmlu_prompt_1`, `mmlu_prompt_2`."""
     low, high = min(names), max(names)
     same = next((n for n, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
@@ -341,7 +341,7 @@ def _folders(logs: Sequence[Log]) -> list[str]:
     return ["/".join(own) or top.name for own in parts]
 
 
-def _settled(logs: Sequence[Log], places: Sequence[Place], notes: Sequence[str]) -> Cells:
+def _merged_cells(logs: Sequence[Log], places: Sequence[Place], notes: Sequence[str]) -> Cells:
     """Return the cells of all logs; a second log of the same place has further runs."""
     axes = {name: Names() for name in ("model", "task", "condition")}
     items, runs, outputs = Names(), Names(), Names()
@@ -378,4 +378,4 @@ def _settled(logs: Sequence[Log], places: Sequence[Place], notes: Sequence[str])
     )
     lines = [f"{log.path}, {line if isinstance(line, str) else f'line {line}'}"
              for log in logs for line in log.lines]  # fmt: skip
-    return settle(cells, lambda cell: lines[cell], "name each log once")
+    return without_duplicates(cells, lambda cell: lines[cell], "name each log once")

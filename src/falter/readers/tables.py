@@ -24,9 +24,9 @@ import orjson
 from falter.readers.cells import Coded, Names
 from falter.records.errors import MissingExtra, TaskError, UnknownName, UsageError, refusal
 
-MOST_BYTES = 16 * 2**30
-MOST_JSON = 2 * 2**30
-LONGEST_LINE = 64 * 2**20
+MAX_FILE_BYTES = 16 * 2**30
+MAX_JSON_BYTES = 2 * 2**30
+MAX_LINE_BYTES = 64 * 2**20
 
 
 def kind_of(path: Path) -> str:
@@ -34,12 +34,12 @@ def kind_of(path: Path) -> str:
     return path.name.lower().removesuffix(".gz").rpartition(".")[2]
 
 
-class _Bounded(io.RawIOBase):
-    """A binary file that raises `TaskError` after more than `most` bytes, counted unpacked."""
+class _BoundedFile(io.RawIOBase):
+    """A binary file that raises `TaskError` after more than `max_bytes`, counted unpacked."""
 
-    def __init__(self, files: Sequence[IO[bytes]], path: Path, most: int) -> None:
+    def __init__(self, files: Sequence[IO[bytes]], path: Path, max_bytes: int) -> None:
         self._file, self._files = files[0], files
-        self._path, self._left, self._most = path, most, most
+        self._path, self._bytes_left, self._max_bytes = path, max_bytes, max_bytes
 
     def readable(self) -> bool:
         return True
@@ -52,9 +52,9 @@ class _Bounded(io.RawIOBase):
                 f"{self._path} cannot be read: {error}",
                 hint="the file may be incomplete; fetch it again",
             ) from error
-        self._left -= len(data)
-        if self._left < 0:
-            raise TaskError(f"{self._path} holds more than {self._most:,} bytes")
+        self._bytes_left -= len(data)
+        if self._bytes_left < 0:
+            raise TaskError(f"{self._path} holds more than {self._max_bytes:,} bytes")
         buffer[: len(data)] = data
         return len(data)
 
@@ -64,8 +64,8 @@ class _Bounded(io.RawIOBase):
         super().close()
 
 
-def bounded(path: Path, most: int = MOST_BYTES) -> io.BufferedReader:
-    """Open a file of at most `most` bytes for reading, unpacked if it ends in .gz."""
+def open_bounded(path: Path, max_bytes: int = MAX_FILE_BYTES) -> io.BufferedReader:
+    """Open a file of at most `max_bytes` for reading, unpacked if it ends in .gz."""
     try:
         file = path.open("rb")
     except OSError as error:
@@ -75,17 +75,17 @@ def bounded(path: Path, most: int = MOST_BYTES) -> io.BufferedReader:
         ) from error
     packed = path.suffix.lower() == ".gz"
     files: list[Any] = [gzip.GzipFile(fileobj=file), file] if packed else [file]
-    return io.BufferedReader(_Bounded(files, path, most), 2**20)
+    return io.BufferedReader(_BoundedFile(files, path, max_bytes), 2**20)
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a file with their numbers. Raise for a line of 64 MiB or more."""
-    with bounded(path) as file:
+    with open_bounded(path) as file:
         number = 0
-        while line := file.readline(LONGEST_LINE):
+        while line := file.readline(MAX_LINE_BYTES):
             number += 1
-            if len(line) >= LONGEST_LINE:
-                raise TaskError(f"{path}, line {number} is longer than {LONGEST_LINE:,} bytes")
+            if len(line) >= MAX_LINE_BYTES:
+                raise TaskError(f"{path}, line {number} is longer than {MAX_LINE_BYTES:,} bytes")
             yield number, line
 
 
@@ -102,7 +102,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def read_json(path: Path) -> Any:
     """Return the content of a JSON file of at most 2 GiB."""
-    with bounded(path, MOST_JSON) as file:
+    with open_bounded(path, MAX_JSON_BYTES) as file:
         return _parsed(file.read(), str(path))
 
 
@@ -111,10 +111,10 @@ def _parsed(data: bytes, where: str) -> Any:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
         # Python's NaN and Infinity are not JSON, but lm-eval and Inspect write them.
-        return _lenient(data, where, error)
+        return _parse_leniently(data, where, error)
 
 
-def _lenient(data: bytes, where: str, error: Exception) -> Any:
+def _parse_leniently(data: bytes, where: str, error: Exception) -> Any:
     import json
 
     try:
@@ -131,9 +131,9 @@ def _lenient(data: bytes, where: str, error: Exception) -> Any:
 Layout = Literal["auto", "long", "wide"]
 FILE = "@file"
 # Roles for which a wide table has columns in addition to its scores.
-WIDE = ("model", "task", "item", "run", "cluster")
+WIDE_ROLES = ("model", "task", "item", "run", "cluster")
 # Roles of results, for which a fixed text (`=TEXT`) is not allowed.
-VALUES = ("score", "outcome", "output")
+VALUE_ROLES = ("score", "outcome", "output")
 
 # Usual names by role; the first that a table has is used. Case, spaces and dashes do not count.
 _WORDS = orjson.loads((files("falter.readers") / "words.json").read_bytes())
@@ -177,7 +177,7 @@ def resolve(columns: ColumnMap, names: Sequence[str], path: Path) -> dict[str, t
     wide = columns.layout == "wide" or len(roles.get("score", ())) != 1
     if wide and columns.layout == "long":
         raise refusal(UsageError, "readers.several_scores")
-    _guess(roles, used, WIDE if wide else [r for r in ROLES if r != "score"], names)
+    _guess(roles, used, WIDE_ROLES if wide else [r for r in ROLES if r != "score"], names)
     if "score" not in roles:
         _as_wide(roles, names, used, path)
     return roles
@@ -217,7 +217,7 @@ def _named_columns(role: str, texts: Sequence[str], names: Sequence[str]) -> tup
         parts = [text] if text in names or text.startswith(("=", FILE)) else text.split(",")
         for part in parts:
             free = part.startswith("=") or part == FILE
-            if part not in names and not (free and role not in VALUES):
+            if part not in names and not (free and role not in VALUE_ROLES):
                 raise UnknownName(f"column for --{role}", part, names)
             named.append(part)
     return tuple(named)
@@ -233,8 +233,8 @@ def usual_column(usual: Sequence[str], names: Sequence[str]) -> str | None:
 
 
 TABLES = ("csv", "tsv", "parquet")
-BLOCK = 4 * 2**20
-LONGEST = 64 * 2**20
+BLOCK_BYTES = 4 * 2**20
+MAX_LINE_CHARACTERS = 64 * 2**20
 
 
 def column_names(path: Path) -> list[str]:
@@ -264,11 +264,11 @@ def read_columns(path: Path, names: Sequence[str], needed: Sequence[str]) -> dic
     try:
         import pyarrow as pa
     except ImportError:
-        return _plain(path, names, needed)
+        return _read_rows(path, names, needed)
     try:
         return _collect(_arrow_batches(path, needed), needed)
     except pa.ArrowException:
-        return _plain(path, names, needed)
+        return _read_rows(path, names, needed)
 
 
 def parquet_rows(path: Path, fields: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -302,8 +302,8 @@ def _delimiter(path: Path) -> str:
 
 def _rows(path: Path) -> Generator[tuple[int, list[str]]]:
     """Yield the non-empty rows of a text table, each with the number of its last line."""
-    with bounded(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
-        reader = csv.reader(_short(text, path), delimiter=_delimiter(path))
+    with open_bounded(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
+        reader = csv.reader(_bounded_lines(text, path), delimiter=_delimiter(path))
         try:
             for row in reader:
                 if row:
@@ -316,15 +316,15 @@ def _rows(path: Path) -> Generator[tuple[int, list[str]]]:
             ) from error
 
 
-def _short(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
-    """Yield lines of text. Raise `TaskError` for a line of `LONGEST` characters or more."""
-    while line := text.readline(LONGEST):
-        if len(line) >= LONGEST:
-            raise TaskError(f"{path} has a line of more than {LONGEST:,} characters")
+def _bounded_lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
+    """Yield lines of text. Raise `TaskError` for a line of `MAX_LINE_CHARACTERS` or more."""
+    while line := text.readline(MAX_LINE_CHARACTERS):
+        if len(line) >= MAX_LINE_CHARACTERS:
+            raise TaskError(f"{path} has a line of more than {MAX_LINE_CHARACTERS:,} characters")
         yield line
 
 
-def _plain(path: Path, names: Sequence[str], needed: Sequence[str]) -> dict[str, Coded]:
+def _read_rows(path: Path, names: Sequence[str], needed: Sequence[str]) -> dict[str, Coded]:
     """Return columns read row by row. Raise if a row and the header differ in length."""
     places = [names.index(name) for name in needed]
     numberings = [Names() for _ in needed]
@@ -350,10 +350,10 @@ def _arrow_batches(path: Path, needed: Sequence[str]) -> Iterator[Any]:
     from pyarrow import csv as arrow
 
     text = pa.dictionary(pa.int32(), pa.string())
-    with bounded(path) as file:
+    with open_bounded(path) as file:
         yield from arrow.open_csv(
             pa.PythonFile(file, mode="r"),
-            read_options=arrow.ReadOptions(block_size=BLOCK),
+            read_options=arrow.ReadOptions(block_size=BLOCK_BYTES),
             parse_options=arrow.ParseOptions(delimiter=_delimiter(path), newlines_in_values=True),
             convert_options=arrow.ConvertOptions(
                 include_columns=list(needed),

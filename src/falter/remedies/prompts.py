@@ -46,7 +46,7 @@ def _body_text(sections: Sequence[Section]) -> str:
 
 
 Change = Callable[[Prompt], Prompt]
-PLACE = "{prompt}"
+PLACEHOLDER = "{prompt}"
 """Placeholder for the prompt in a remedy that the user writes as a text."""
 
 
@@ -105,8 +105,8 @@ def remedy_from(text: str) -> Remedy:
         )  # fmt: skip
     if "{" not in text:
         return remedies.get(text)
-    before, place, after = text.partition(PLACE)
-    if not place or PLACE in after:
+    before, place, after = text.partition(PLACEHOLDER)
+    if not place or PLACEHOLDER in after:
         raise InvalidValue(
             "remedy", text, "the name of a remedy, or a text with {prompt} in it, once",
             hint=f"known remedies: {', '.join(remedies.names())}",
@@ -121,17 +121,17 @@ def remedy_from(text: str) -> Remedy:
 # Corrected letter case
 
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
-_ODD = 0.5
+_MIN_ODD_SHARE = 0.5
 """Minimum share of words with capitals after their first letter; such a text is corrected."""
 
 
 @remedy("even_case")
 def even_case(prompt: Prompt) -> Prompt:
     """An input that is mostly in capitals, or in a mixture of cases, is written small."""
-    return prompt.with_sections(tuple(map(_evened, prompt.sections)))
+    return prompt.with_sections(tuple(map(_with_even_case, prompt.sections)))
 
 
-def _evened(section: Section) -> Section:
+def _with_even_case(section: Section) -> Section:
     """Return the section in small letters if many of its words have odd capitals.
 
     A word at the start of a sentence gets a capital.
@@ -140,7 +140,7 @@ def _evened(section: Section) -> Section:
         return section
     words = list(_LETTERS.finditer(section.text))
     odd = [word for word in words if word[0][1:] != word[0][1:].lower()]
-    if len(odd) < _ODD * len(words):
+    if len(odd) < _MIN_ODD_SHARE * len(words):
         return section
     changes: list[Replacement] = []
     for word in odd:
@@ -153,16 +153,16 @@ def _evened(section: Section) -> Section:
 
 # Solved examples before the prompt: the engine takes them from the task, and shows them
 
-COUNT = 4
+EXAMPLE_COUNT = 4
 
 
-@remedy("examples", examples=COUNT)
+@remedy("examples", examples=EXAMPLE_COUNT)
 def examples(prompt: Prompt) -> Prompt:
     """Shows four solved items of the task ahead of the prompt, which are not asked then."""
     return prompt
 
 
-@remedy("noisy_examples", examples=COUNT, noise=True)
+@remedy("noisy_examples", examples=EXAMPLE_COUNT, noise=True)
 def noisy_examples(prompt: Prompt) -> Prompt:
     """Shows solved items of the task, or the examples there are, perturbed as the items are."""
     return prompt
@@ -170,12 +170,12 @@ def noisy_examples(prompt: Prompt) -> Prompt:
 
 # Reasoning asked for before the answer
 
-_TOKENS = 512
+_REASONING_TOKENS = 512
 _CUE = "Reasoning:"
-_CUE_WORDS = 4
+_MAX_CUE_WORDS = 4
 
 
-@remedy("think_first", reasons=True, reply_tokens=_TOKENS)
+@remedy("think_first", reasons=True, reply_tokens=_REASONING_TOKENS)
 def think_first(prompt: Prompt) -> Prompt:
     """Asks for the reasoning first, and for the answer on a last line of its own.
 
@@ -212,7 +212,7 @@ def _with_cue(prompt: Prompt) -> Prompt:
         line = section.text.rstrip()
         start = line.rfind("\n") + 1
         if section.kind == "cue" and line:
-            if len(line[start:].split()) <= _CUE_WORDS:
+            if len(line[start:].split()) <= _MAX_CUE_WORDS:
                 sections[at] = replace_spans(section, [(start, len(line), _CUE)])
             break
     return replace(prompt, sections=tuple(sections))
@@ -228,10 +228,10 @@ _LEADING, _TRAILING = re.compile(r"\A\s+"), re.compile(r"\s+\Z")
 @remedy("tidy_spaces")
 def tidy_spaces(prompt: Prompt) -> Prompt:
     """Runs of spaces, tabs and exotic blanks become one space; code stays as it is."""
-    return prompt.with_sections(tuple(map(_spaced, prompt.sections)))
+    return prompt.with_sections(tuple(map(_with_tidy_spaces, prompt.sections)))
 
 
-def _spaced(section: Section) -> Section:
+def _with_tidy_spaces(section: Section) -> Section:
     """Return the section with one space for each run of blanks, but not in protected text."""
     if section.kind == "system":
         return section
@@ -249,7 +249,7 @@ def _spaced(section: Section) -> Section:
 @remedy("tidy_lines")
 def tidy_lines(prompt: Prompt) -> Prompt:
     """Several blank lines become one, and those around the whole prompt go; code stays."""
-    sections = [_lined(section) for section in prompt.sections]
+    sections = [_with_tidy_lines(section) for section in prompt.sections]
     body = [n for n, section in enumerate(sections) if section.kind != "system"]
     for places, pattern in ((body, _LEADING), (body[::-1], _TRAILING)):
         for n in places:
@@ -262,7 +262,7 @@ def tidy_lines(prompt: Prompt) -> Prompt:
     return prompt.with_sections(tuple(sections))
 
 
-def _lined(section: Section) -> Section:
+def _with_tidy_lines(section: Section) -> Section:
     if section.kind == "system" or "\n" not in section.text:
         return section
     kept = protect(section.text)

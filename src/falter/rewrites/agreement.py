@@ -22,7 +22,7 @@ from falter.stats.agreement import (
 
 RATINGS = (1, 2, 3, 4, 5)
 JUDGE = "judge:"
-CAUGHT = 2  # the highest rating that marks a rewrite as wrong
+MAX_CAUGHT_RATING = 2  # the highest rating that marks a rewrite as wrong
 
 Ratings = Sequence[Sequence[float]]
 """Ratings of shape (items, raters); NaN for a missing rating."""
@@ -238,7 +238,9 @@ def _calibration(
     ratings = [r.rating for r in reviews if samples[r.sample].flaw is None and r.rating]
     damaged_ratings = [r.rating for r in damaged if r.rating]
     caught = [
-        r for r in damaged if (r.rating or math.inf) <= CAUGHT or r.decision in ("reject", "edit")
+        r
+        for r in damaged
+        if (r.rating or math.inf) <= MAX_CAUGHT_RATING or r.decision in ("reject", "edit")
     ]
     return Calibration(
         rater=rater,

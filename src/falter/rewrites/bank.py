@@ -116,10 +116,10 @@ def bundled_rewrites() -> tuple[Rewrite, ...]:
     lines = (
         line for name in FILES for line in folder.joinpath(name).read_text("utf-8").split("\n")
     )
-    return tuple(_bundled(json.loads(line)) for line in lines if line)
+    return tuple(_bundled_rewrite(json.loads(line)) for line in lines if line)
 
 
-def _bundled(row: Mapping[str, str]) -> Rewrite:
+def _bundled_rewrite(row: Mapping[str, str]) -> Rewrite:
     perturbation = perturbations.get(row["perturbation"])
     if not isinstance(perturbation, RewritePerturbation):
         raise refusal(PluginError, "rewrites.unused_bundle", perturbation=perturbation.name)
@@ -133,7 +133,7 @@ def bundled_bank() -> MemoryBank:
 
 # Rewrites that an experiment needs
 
-Stretch = tuple[Sequence[Item], Sequence[Condition], int]
+PlannedItems = tuple[Sequence[Item], Sequence[Condition], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,19 +230,19 @@ def ledger_for(recipes: Sequence[Recipe], bank: RewriteBank | None) -> Ledger | 
     return Ledger(bank) if any(map(model_made, recipes)) else None
 
 
-def needs_from(ledger: Ledger, stretches: Iterable[Stretch], *, asks: bool = False) -> Needs:
+def needs_from(ledger: Ledger, planned: Iterable[PlannedItems], *, asks: bool = False) -> Needs:
     """Generate every variant of the recipes that need rewrites once, and return their needs.
 
-    A stretch is the items of a task, the conditions with one way of prompting, and the number of
-    draws. If nothing is missing, the ledger is closed. Otherwise it keeps returning stand-ins, with
-    which a plan can be counted but not run.
+    Each entry of `planned` is the items of a task, the conditions with one way of prompting, and
+    the number of draws. If nothing is missing, the ledger is closed. Otherwise it keeps returning
+    stand-ins, with which a plan can be counted but not run.
 
     With `asks`, a rewriter is named and no text is left out: a text without a rewrite is missing.
     """
     tasks: dict[str, str] = {}
-    for stretch in stretches:
-        texts = _texts(ledger, stretch)
-        tasks.update((text.key, item.task) for item in stretch[0][:1] for text in texts)
+    for items in planned:
+        texts = _texts(ledger, items)
+        tasks.update((text.key, item.task) for item in items[0][:1] for text in texts)
         if not asks:
             _leave_out(ledger, texts)
     needs = Needs(ledger=ledger, tasks=tasks)
@@ -251,9 +251,9 @@ def needs_from(ledger: Ledger, stretches: Iterable[Stretch], *, asks: bool = Fal
     return needs
 
 
-def _texts(ledger: Ledger, stretch: Stretch) -> list[Wanted]:
-    """Return the texts that one stretch needs rewritten."""
-    items, conditions, draws = stretch
+def _texts(ledger: Ledger, planned: PlannedItems) -> list[Wanted]:
+    """Return the texts that these items need rewritten."""
+    items, conditions, draws = planned
     others, ledger.wanted = ledger.wanted, {}
     for condition in conditions:
         if model_made(condition.recipe):

@@ -17,10 +17,11 @@ from falter.text.code import fenced_blocks
 
 _named = partial(named_regex, "rewrites")
 
-# A rewrite may have `TIMES_LONGER` times the characters of its source, plus `ROOM`.
-TIMES_LONGER, ROOM = 4, 200
-# A response may have twice that length plus `LONGEST_EXTRA`; no pattern is tried on a longer one.
-LONGEST_EXTRA = 4_000
+# A rewrite may have `MAX_LENGTH_RATIO` times the characters of its source, plus `EXTRA_CHARACTERS`.
+MAX_LENGTH_RATIO, EXTRA_CHARACTERS = 4, 200
+# A response may have twice that length plus `MAX_WRAPPING_CHARACTERS`; no pattern is tried on a
+# longer one.
+MAX_WRAPPING_CHARACTERS = 4_000
 
 
 class Reading(NamedTuple):
@@ -45,10 +46,13 @@ def read_reply(wanted: Wanted, response: Response) -> Reading:
     source, reply = wanted.text, _without_thoughts(response.text or "")
     if response.finish_reason == "content_filter":
         return Reading("refused", reason="the server's content filter stopped the reply")
-    if len(reply) > 2 * (TIMES_LONGER * len(source) + ROOM) + LONGEST_EXTRA:
+    if (
+        len(reply)
+        > 2 * (MAX_LENGTH_RATIO * len(source) + EXTRA_CHARACTERS) + MAX_WRAPPING_CHARACTERS
+    ):
         return Reading("broken", reason=f"{len(reply):,} characters for {len(source):,}")
-    text = _bare(reply, source)
-    if _refused(text, source):
+    text = _bare_rewrite(reply, source)
+    if _is_refusal(text, source):
         return Reading("refused", reason=_first_line(text))
     if response.finish_reason == "length":
         return Reading("cut", reason="the reply reached its limit of tokens")
@@ -57,16 +61,16 @@ def read_reply(wanted: Wanted, response: Response) -> Reading:
     if text.split() == source.split() and not wanted.perturbation.may_repeat(source):
         return Reading("identical", reason="the reply repeats the text unchanged")
     problem = (
-        _misshapen(text, source)
+        _shape_fault(text, source)
         or wanted.perturbation.problem(source, text, wanted.asked)
-        or _answered(text, source, wanted.answers)
+        or _answer_fault(text, source, wanted.answers)
     )
     return Reading("ok", text) if problem is None else Reading("broken", reason=problem)
 
 
-def _misshapen(text: str, source: str) -> str | None:
+def _shape_fault(text: str, source: str) -> str | None:
     """Return the reason why a text cannot be one rewrite of the source, or None."""
-    if len(text) > TIMES_LONGER * len(source) + ROOM:
+    if len(text) > MAX_LENGTH_RATIO * len(source) + EXTRA_CHARACTERS:
         return f"{len(text):,} characters for {len(source):,}"
     if _SEVERAL.match(text) and not _SEVERAL.match(source):
         return "several rewrites instead of one"
@@ -74,16 +78,16 @@ def _misshapen(text: str, source: str) -> str | None:
 
 
 # Characters of the shortest answer that is searched for; shorter ones would occur by chance.
-_LEAST_ANSWER = 3
+_MIN_ANSWER_CHARACTERS = 3
 _WORD = late_regex(r"[^\W_]+")
 
 
-def _answered(text: str, source: str, answers: Sequence[str]) -> str | None:
+def _answer_fault(text: str, source: str, answers: Sequence[str]) -> str | None:
     """Return the reason why a text is an answer rather than a rewrite, or None."""
     new, old = _plain_words(text), _plain_words(source)
     for answer in answers:
         words = _plain_words(answer)
-        if len(words.strip()) >= _LEAST_ANSWER and words in new and words not in old:
+        if len(words.strip()) >= _MIN_ANSWER_CHARACTERS and words in new and words not in old:
             return (
                 f"the rewrite contains the answer {answer.strip()[:60]!r}, which the text does not"
             )
@@ -102,7 +106,7 @@ def _first_line(text: str) -> str:
 
 # Patterns of the words that models put around an answer.
 _THOUGHTS = ("think", "thinking", "reasoning")
-_OPENING_TAG, _MOST_TAGGED = late_regex(r"<(text_*)>"), 3
+_OPENING_TAG, _MAX_TAGGED_TEXTS = late_regex(r"<(text_*)>"), 3
 _TAG = late_regex(r"\s{0,9}</?text_*>\s{0,9}", re.IGNORECASE)
 _LEAD_IN = _named("lead_in")
 _AFTERWORD = _named("afterword")
@@ -113,7 +117,7 @@ _FOREIGN = _named("foreign")
 _SORRY = late_regex(r"\b(?:sorry|apolog|unable|cannot|can['’]t)", re.IGNORECASE)
 
 
-def _refused(text: str, source: str) -> bool:
+def _is_refusal(text: str, source: str) -> bool:
     """Return True if the model itself refuses, rather than the text that it was to reword."""
     if _REFUSAL.match(text):
         return _REFUSAL.match(source) is None
@@ -129,7 +133,7 @@ def _without_thoughts(reply: str) -> str:
     return reply
 
 
-def _bare(reply: str, source: str) -> str:
+def _bare_rewrite(reply: str, source: str) -> str:
     """Return the answer without fences, tags, lead-ins, quotation marks and afterwords.
 
     Such a part stays if the source has it, too.
@@ -150,21 +154,21 @@ def _untagged(text: str, source: str) -> str:
     If there is none, repetitions of the source and all tags are removed. A repetition that is the
     whole text stays.
     """
-    for start, inside, end in _tagged(text):
+    for start, inside, end in _tagged_texts(text):
         if inside.split() != source.split():
             return inside or text
         text = text[:start] + text[end:] if (text[:start] + text[end:]).strip() else text
     return _TAG.sub("", text).strip()
 
 
-def _tagged(text: str) -> Iterator[tuple[int, str, int]]:
+def _tagged_texts(text: str) -> Iterator[tuple[int, str, int]]:
     """Yield the first texts in tags, at most three, in reverse order.
 
     Each is the start of its opening tag, the text, and the end of its closing tag.
     """
     pieces: list[tuple[int, str, int]] = []
     at = 0
-    while len(pieces) < _MOST_TAGGED and (tag := _OPENING_TAG.search(text, at)) is not None:
+    while len(pieces) < _MAX_TAGGED_TEXTS and (tag := _OPENING_TAG.search(text, at)) is not None:
         close = text.find(f"</{tag[1]}>", tag.end())
         if close < 0:
             break

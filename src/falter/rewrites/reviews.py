@@ -114,7 +114,7 @@ COLUMNS = (
     "row", "perturbation", "source", "rewrite", "decision", "edited", "rating", "comment", "rater",
 )  # fmt: skip
 DECISIONS: tuple[Decision, ...] = ("accept", "edit", "reject")
-NEEDED = ("row", "decision", "rating")
+REQUIRED_COLUMNS = ("row", "decision", "rating")
 
 
 def sample_of(rewrite: Rewrite) -> Sample:
@@ -278,7 +278,7 @@ def read_reviews(
     """
     reviews: dict[str, Review] = {}
     faults = Faults(where)
-    for place, cells in sheet_rows(text, where, NEEDED):
+    for place, cells in sheet_rows(text, where, REQUIRED_COLUMNS):
         with faults.at(place):
             row = cells["row"].strip()
             if row not in samples:
@@ -301,7 +301,7 @@ def read_reviews(
 
 def rows_of(text: str, where: str) -> list[str]:
     """Return the names of the rows in a sheet."""
-    return [cells["row"].strip() for _, cells in sheet_rows(text, where, NEEDED)]
+    return [cells["row"].strip() for _, cells in sheet_rows(text, where, REQUIRED_COLUMNS)]
 
 
 def _review(cells: Mapping[str, str], sample: Sample, rater: str) -> Review | None:

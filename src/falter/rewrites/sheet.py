@@ -13,9 +13,9 @@ from pathlib import Path
 from falter.records.errors import InvalidValue, TaskError, UsageError, refusal
 
 # Characters of a cell
-LONGEST_CELL = 1 << 24
+MAX_CELL_CHARACTERS = 1 << 24
 # Faults that an error lists
-MOST_FAULTS = 40
+MAX_LISTED_FAULTS = 40
 
 # Spreadsheets run a cell that begins like a formula, so an apostrophe goes before it.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
@@ -69,7 +69,7 @@ def sheet_rows(
     """
     text = text.removeprefix("\ufeff")
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL_CHARACTERS))
     try:
         lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
     except csv.Error as error:
@@ -129,7 +129,7 @@ class Faults:
         if len(self._found) == 1:
             raise TaskError(f"{self._where}, {self._found[0]}", hint=self._hint)
         if self._found:
-            shown = "\n".join(f"- {fault}" for fault in self._found[:MOST_FAULTS])
+            shown = "\n".join(f"- {fault}" for fault in self._found[:MAX_LISTED_FAULTS])
             raise TaskError(
                 f"{self._where} has {len(self._found)} faults:\n{shown}", hint=self._hint
             )

@@ -11,7 +11,7 @@ from falter.records.answers import AnswerSchema
 from falter.records.lazy_regex import late_regex
 from falter.scorers.replies import (
     HEADING,
-    LONGEST,
+    MAX_CHARACTERS,
     Unreadable,
     candidates,
     flat_value,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 Parts = dict[str, str]
-FREE = "reply"
+FREE_TEXT_KEY = "reply"
 """Key of the single part of a plain-text answer without `name: value` lines."""
 _SEPARATORS = late_regex(r"[\s_-]+")
 # A line with a key and a value, with or without marks: "Name: Ada", "- **Due date**: Monday" or,
@@ -37,17 +37,17 @@ _LINE = late_regex(r"^[ \t>*#-]*([^:：\n]{1,80}?)[ \t*`]*[:：][ \t*]*(.*)$", r
 def answer_parts(text: str, form: str, schema: AnswerSchema) -> Parts | None:
     """Return the parts of a response as texts by key, or None if a required part is missing.
 
-    None also if the response is not in `form` or is longer than `LONGEST` characters. The form is
-    the whole response or its only fenced block. Plain text is a single part unless the schema has
+    None also if the response is not in `form` or is longer than `MAX_CHARACTERS`. The form is the
+    whole response or its only fenced block. Plain text is a single part unless the schema has
     lines.
 
     The entries of a list become lines. An empty part counts as missing, which only an optional part
     may be. At least one key must be present. Keys unknown to the schema are ignored.
     """
-    if len(text) > LONGEST:
+    if len(text) > MAX_CHARACTERS:
         return None
     if form == "text" and not schema.lines:
-        return {FREE: text.strip()} if text.strip() else None
+        return {FREE_TEXT_KEY: text.strip()} if text.strip() else None
     for candidate in candidates(text.strip(), False):
         try:
             found = _READERS[form](candidate, schema)
@@ -97,7 +97,9 @@ def _xml(text: str, schema: AnswerSchema) -> Parts:
     """Return the text of the root's child elements that are named like keys."""
     root = xml_root(text)
     names = {_folded(key.name): key.name for key in schema.keys}
-    return _once((names[tag], _entries(e)) for e in root if (tag := _folded(str(e.tag))) in names)
+    return _distinct_parts(
+        (names[tag], _entries(e)) for e in root if (tag := _folded(str(e.tag))) in names
+    )
 
 
 def _entries(element: Element) -> str:
@@ -113,7 +115,7 @@ def _html(text: str, schema: AnswerSchema) -> Parts:
     found = html_elements(text, [key.name for key in schema.keys])
     if not found:
         raise Unreadable
-    return _once((name, _lines(pieces)) for name, pieces in found)
+    return _distinct_parts((name, _lines(pieces)) for name, pieces in found)
 
 
 def _markdown(text: str, schema: AnswerSchema) -> Parts:
@@ -132,7 +134,7 @@ def _plain(text: str, schema: AnswerSchema) -> Parts:
     names = {_folded(key.name): key.name for key in schema.keys}
     found = [(_folded(m[1]), m[2].strip()) for m in _LINE.finditer(text)]
     empty = {"", "null", schema.empty.casefold()}
-    return _once(
+    return _distinct_parts(
         (names[name], "" if value.rstrip(".").casefold() in empty else value)
         for name, value in found
         if name in names
@@ -142,7 +144,7 @@ def _plain(text: str, schema: AnswerSchema) -> Parts:
 def _sections(sections: Iterable[tuple[str, str]], schema: AnswerSchema) -> Parts:
     """Return the parts of (title, body) pairs whose title is a key."""
     names = {_folded(key.name): key.name for key in schema.keys}
-    parts = _once(
+    parts = _distinct_parts(
         (names[_folded(title)], _lines(body.splitlines()))
         for title, body in sections
         if _folded(title) in names
@@ -158,7 +160,7 @@ def _lines(pieces: Iterable[str]) -> str:
     return "\n".join(line.strip() for line in lines if line.strip())
 
 
-def _once(found: Iterable[tuple[str, str]]) -> Parts:
+def _distinct_parts(found: Iterable[tuple[str, str]]) -> Parts:
     """Return the parts by name. Raise `Unreadable` if a part occurs twice, or if there is none."""
     parts: Parts = {}
     for name, text in found:

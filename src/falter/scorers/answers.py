@@ -22,7 +22,7 @@ from falter.scorers.replies import final_answer
 from falter.scorers.short_answers import accepted, named, same_answer
 from falter.scorers.structured import entity_match
 
-_LONGEST = 20_000  # characters searched for names of options
+_MAX_SEARCHED_CHARACTERS = 20_000  # characters searched for names of options
 # "1,234.5", "-7", ".5"; of "1,23" the "1" and the "23", of "3-7" the "3" and the "7".
 _NUMBER = re.compile(
     r"(?:(?<![^\W_])(?<![)%°])[-−+])?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)"
@@ -220,7 +220,7 @@ def named_choices(text: str, choices: Sequence[str]) -> tuple[int, ...]:
     >>> named_choices("That is for Billing, I think.", ("billing", "technical support"))
     (0,)
     """
-    body = _plain(text[:_LONGEST])
+    body = _plain(text[:_MAX_SEARCHED_CHARACTERS])
     places = {n: list(_places(_plain(choice), body)) for n, choice in enumerate(choices)}
     spans = [(span, n) for n, found in places.items() for span in found]
 

@@ -62,7 +62,7 @@ def _declarations() -> dict[str, dict[str, Any]]:
     return tomllib.loads(text)
 
 
-_REFUSALS = frozenset(
+_REFUSAL_REASONS = frozenset(
     {
         "refusal", "content_filter", "safety", "recitation", "blocklist", "prohibited_content",
         "spii",
@@ -71,7 +71,7 @@ _REFUSALS = frozenset(
 CUT_REASON = "the limit of tokens was reached before a whole answer"
 EMPTY_REASON = "the reply is empty"
 CALL_REASON = "the reply is a tool call, not an answer"
-_LONGEST_EXTRACT = 1000  # characters
+_MAX_EXTRACT_CHARACTERS = 1000
 
 
 def safe_score(scorer: Scorer, case: Case) -> Score:
@@ -271,7 +271,7 @@ class TextScorer(ABC):
             scorer=self.name,
             outcome="scored",
             value=float(value),
-            extracted=extracted[:_LONGEST_EXTRACT],
+            extracted=extracted[:_MAX_EXTRACT_CHARACTERS],
             tier=tier,
         )
 
@@ -288,7 +288,7 @@ def _fault(response: Response) -> tuple[Outcome, str] | None:
     """Return the outcome and the reason if a response has no text to read, else None."""
     if response.failure is not None:
         return "failed", response.failure
-    if (response.finish_reason or "").lower() in _REFUSALS:
+    if (response.finish_reason or "").lower() in _REFUSAL_REASONS:
         return "refused", response.finish_reason or ""
     if response.ran_out:
         return "truncated", CUT_REASON

@@ -288,50 +288,50 @@ def _ignored(scorer: TextScorer) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=512)
-def _offered(tools: str) -> tuple[Section, ...]:
+def _tool_sections(tools: str) -> tuple[Section, ...]:
     return chat_sections([{"role": "user", "content": ""}], json.loads(tools))
 
 
 def clean_prompt(item: Item) -> Prompt:
     """Return a prompt with the tools and options of an item's clean prompt and no other text."""
     labels = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: len(item.choices)])
-    offered = _offered(item.fields.get("tools", "[]"))
+    offered = _tool_sections(item.fields.get("tools", "[]"))
     return Prompt(sections=offered, choices=item.choices, labels=labels, target=item.target)
 
 
-def _called(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
+def _call_answer(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
     made, _ = made_calls(reply, prompt, getattr(scorer, "native_only", False))
     if not made and made_calls(reply, prompt)[0]:
         return None  # if only native calls count, a call as text is not *no call*
     return canonical(made, item, _ignored(scorer)) if made or (reply.text or "").strip() else None
 
 
-def _numbered(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
+def _number_answer(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
     cut = reply.finish_reason in CUT
     found = read_number(reply.text or "", clean_question(item), cut=cut).answer
     return None if found is None else format(found.normalize(), "f")
 
 
-def _chosen(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
+def _choice_answer(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
     labels = prompt.labels if "{label}" in prompt.choice_format else ()
     found = letter_of(reply.text or "", labels, prompt.choices, item, reply.finish_reason).answer
     return None if found is None else prompt.choices[found]
 
 
-def _labelled(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
+def _label_answer(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
     labels = getattr(scorer, "labels", {}).get(item.task, ())
     text, question, cut = reply.text or "", clean_question(item), reply.finish_reason in CUT
     return label_of(text, labels, question, cut=cut).answer
 
 
-def _worded(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
+def _text_answer(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
     words = " ".join((reply.text or "").casefold().split()).rstrip(".")
     return words or None
 
 
 _ANSWERS = {
-    "same_call": _called, "same_choice": _chosen, "same_label": _labelled,
-    "same_number": _numbered, "same_text": _worded,
+    "same_call": _call_answer, "same_choice": _choice_answer, "same_label": _label_answer,
+    "same_number": _number_answer, "same_text": _text_answer,
 }  # fmt: skip
 
 

@@ -55,7 +55,7 @@ def _no_preference(values: Sequence[float]) -> bool:
     return len(values) > 1 and (max(values) <= FLOOR or min(values) == max(values))
 
 
-_TELLING = 12  # characters that a truncated response needs to identify an option
+_MIN_BEGUN_CHARACTERS = 12  # characters that a truncated response needs to identify an option
 
 
 def begun_text(reply: str, choices: Sequence[str]) -> int | None:
@@ -65,7 +65,7 @@ def begun_text(reply: str, choices: Sequence[str]) -> int | None:
     """
     begun = _plain(reply)
     fitting = [i for i, choice in enumerate(choices) if _plain(choice).startswith(begun)]
-    return fitting[0] if len(begun) >= _TELLING and len(fitting) == 1 else None
+    return fitting[0] if len(begun) >= _MIN_BEGUN_CHARACTERS and len(fitting) == 1 else None
 
 
 def _plain(text: str) -> str:

@@ -8,10 +8,10 @@ from falter.records.errors import DuplicateName, InvalidValue, UnknownName
 from falter.records.lazy_regex import late_regex
 from falter.scorers.json_fields import json_object
 
-READERS = ("answer", "choice_letter", "fields", "label", "named_answer", "numeric")
+EXTRACTING_SCORERS = ("answer", "choice_letter", "fields", "label", "named_answer", "numeric")
 """Scorers that extract an answer; `falter answers` tries them as alternatives."""
-MOST_LABELS = 20
-_LONGEST_LABEL = 60  # characters
+MAX_LABELS = 20
+_MAX_LABEL_CHARACTERS = 60
 # As a whole text: "1.234,5", "-7"; not "...", "7 kg".
 _NUMBER = late_regex(r"[-−+]?(?=[\d.,]*\d)[\d.,]+")
 
@@ -77,9 +77,11 @@ def are_labels(targets: Sequence[str]) -> bool:
     """
     different = {target.strip().casefold() for target in targets}
     return (
-        2 <= len(different) <= MOST_LABELS
+        2 <= len(different) <= MAX_LABELS
         and len(targets) >= 2 * len(different)
-        and all(0 < len(target) <= _LONGEST_LABEL and "\n" not in target for target in different)
+        and all(
+            0 < len(target) <= _MAX_LABEL_CHARACTERS and "\n" not in target for target in different
+        )
         and not all(_NUMBER.fullmatch(target) for target in different)
     )
 

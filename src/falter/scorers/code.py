@@ -19,14 +19,14 @@ from falter.sandbox.verdicts import Verdicts, verdict_key
 from falter.scorers.base import TextScorer, declared, safe_score
 from falter.text.code import fenced_blocks
 
-_STOPS = ("<|endoftext|>", "<|im_end|>", "<|eot_id|>", "</s>")
-MAX_REPLY = 60_000  # characters read at the end of a response
+_STOP_TOKENS = ("<|endoftext|>", "<|im_end|>", "<|eot_id|>", "</s>")
+MAX_REPLY_CHARACTERS = 60_000  # characters read at the end of a response
 _MAX_PARSES = 8  # attempts to parse a text in which code and prose alternate
 _PYTHON = frozenset({"", "python", "python3", "py"})
 # A sign that text is code: "return x", "x = 1", "print(x)"; not "The sum of both numbers".
 _CODE = re.compile(r"\b(?:return|yield|raise|pass|while|for|if|try|with)\b|[=(]")
 # A line that begins a program: "def f(x):", "@cache", "from math import pi"; not "from here on".
-_STARTS = re.compile(
+_CODE_START = re.compile(
     r"^(?:@\w|(?:async[ ]+)?def[ ]|class[ ]|import[ ]|from[ ]\S+[ ]import\b)", re.M
 )
 
@@ -39,21 +39,21 @@ def extract_code(reply: str, program: Program) -> str | None:
     the first line outside the function. Invalid Python is returned unchanged, because it fails when
     it is run.
     """
-    text = _cut(reply)
-    name = _asked(program)
+    text = _before_stop(reply)
+    name = _requested_name(program)
     head = text.partition("\n```")[0]
-    if text.count("```") == 1 and (_defines(head, name) or _continued(head, program)):
+    if text.count("```") == 1 and (_defines(head, name) or _continued_program(head, program)):
         text = head  # the fence closes what the prompt had opened
     fenced = [(block.info.lower(), text[slice(*block.inside)]) for block in fenced_blocks(text)]
     blocks = [inside for info, inside in fenced if _language(info) in _PYTHON]
     blocks = blocks or [inside for _, inside in fenced]
     if blocks:
         block = next((b for b in blocks if _defines(b, name)), blocks[0])
-        whole = _whole_program(block, program, name) or _continued(block, program)
+        whole = _whole_program(block, program, name) or _continued_program(block, program)
         return whole or (program.prefix + block if block.strip() else None)
     if _defines(text, name):
         return _whole_program(_code_part(text), program, name) or program.prefix + text
-    return _continued(text, program)
+    return _continued_program(text, program)
 
 
 def complete(code: str) -> str:
@@ -70,16 +70,16 @@ def _language(info: str) -> str:
     return found[0] if found else ""
 
 
-def _cut(reply: str) -> str:
+def _before_stop(reply: str) -> str:
     """Return the end of a response before any stop token, with tabs expanded in indentation."""
-    reply = reply[-MAX_REPLY:]
-    for stop in _STOPS:
+    reply = reply[-MAX_REPLY_CHARACTERS:]
+    for stop in _STOP_TOKENS:
         reply = reply.partition(stop)[0]
     reply = reply.replace("\r\n", "\n")
     return re.sub(r"^[ \t]+", lambda m: m[0].expandtabs(4), reply, flags=re.M)
 
 
-def _asked(program: Program) -> str:
+def _requested_name(program: Program) -> str:
     """Return the name of the requested function: `name` for `name` and for `Solution().name`."""
     return program.entry_point.rpartition(".")[2]
 
@@ -121,7 +121,7 @@ def _whole_program(code: str, program: Program, name: str) -> str | None:
     return f"{complete(program.prefix).rstrip()}\n\n{code}"
 
 
-def _continued(text: str, program: Program) -> str | None:
+def _continued_program(text: str, program: Program) -> str | None:
     """Return the prompt's program with `text` as the function's body; None if not Python."""
     for body in _bodies(text, _indent(program.prefix)):
         if _CODE.search(body):
@@ -137,13 +137,13 @@ def _bodies(text: str, indent: str) -> Iterator[str]:
     lines = text.strip("\n").split("\n")
     first = lines[0] if lines else ""
     if first.startswith(indent):
-        yield _inside(lines)
+        yield _body_lines(lines)
     else:
         yield textwrap.indent(textwrap.dedent("\n".join(lines)), indent) + "\n"
-        yield _inside([indent + first.lstrip(), *lines[1:]])
+        yield _body_lines([indent + first.lstrip(), *lines[1:]])
 
 
-def _inside(lines: list[str]) -> str:
+def _body_lines(lines: list[str]) -> str:
     """Return the lines before the first line that leaves the function."""
     kept: list[str] = []
     for line in lines:
@@ -158,7 +158,7 @@ def _code_part(text: str) -> str:
 
     If no part is valid within `_MAX_PARSES` attempts, all of the text from there is returned.
     """
-    start = _STARTS.search(text)
+    start = _CODE_START.search(text)
     if start is None:
         return text
     rest = whole = text[start.start() :]
@@ -199,7 +199,7 @@ class UnitTests(TextScorer):
     def __init__(self, sandbox: Sandbox | None = None, verdicts: Verdicts | None = None) -> None:
         self.sandbox = sandbox or Sandbox()
         self.verdicts = verdicts or Verdicts()
-        self._known: dict[str, Future[Verdict]] = {}
+        self._verdict_futures: dict[str, Future[Verdict]] = {}
         self._lock = threading.Lock()
 
     def check(self) -> None:
@@ -221,9 +221,9 @@ class UnitTests(TextScorer):
         Programs that timed out before are run again.
         """
         with self._lock:
-            for key, known in list(self._known.items()):
+            for key, known in list(self._verdict_futures.items()):
                 if known.done() and not known.exception() and known.result().status == "timeout":
-                    del self._known[key]
+                    del self._verdict_futures[key]
         many = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
         with ThreadPoolExecutor(many) as pool:
             for _ in pool.map(partial(safe_score, self), cases):
@@ -236,15 +236,15 @@ class UnitTests(TextScorer):
         """
         key = verdict_key(job, self.sandbox.timeout, self.sandbox.megabytes)
         with self._lock:
-            known = self._known.get(key)
+            known = self._verdict_futures.get(key)
             mine: Future[Verdict] = Future()
             if known is None:
-                self._known[key] = mine
+                self._verdict_futures[key] = mine
         # Outside the lock: another thread runs this job, and its Future delivers the verdict.
         if known is not None:
             return known.result()
         try:
-            verdict = self._asked(key, job)
+            verdict = self._find_or_run(key, job)
         except BaseException as error:
             self._forget(key)
             mine.set_exception(error)
@@ -254,7 +254,7 @@ class UnitTests(TextScorer):
         mine.set_result(verdict)
         return verdict
 
-    def _asked(self, key: str, job: Job) -> Verdict:
+    def _find_or_run(self, key: str, job: Job) -> Verdict:
         verdict = self.verdicts.find(key)
         if verdict is None:
             verdict = self.sandbox.run(job)
@@ -263,7 +263,7 @@ class UnitTests(TextScorer):
 
     def _forget(self, key: str) -> None:
         with self._lock:
-            self._known.pop(key, None)
+            self._verdict_futures.pop(key, None)
 
     def _scored(self, code: str, verdict: Verdict) -> Score:
         if verdict.status == "error":

@@ -15,7 +15,7 @@ from falter.scorers.answers import Label, Numeric, equals_label
 from falter.scorers.base import TextScorer, declared
 from falter.scorers.replies import Unreadable, json_value
 
-NOT_HELD = "the reply does not follow the constraint that the server was given"
+CONSTRAINT_BROKEN = "the reply does not follow the constraint that the server was given"
 
 
 def constrained_answer(text: str) -> Any:
@@ -38,7 +38,7 @@ class ChoiceConstrained(TextScorer):
     def read(self, text: str, case: Case) -> Score:
         prompt, named = case.variant.prompt, constrained_answer(text)
         if named not in prompt.labels:
-            return self.unparsed(NOT_HELD)
+            return self.unparsed(CONSTRAINT_BROKEN)
         return self.scored(prompt.labels.index(named) == prompt.target, named)
 
 
@@ -53,7 +53,7 @@ class LabelConstrained(Label):
     def read(self, text: str, case: Case) -> Score:
         named = constrained_answer(text)
         if named not in self.labels.get(case.variant.item.task, ()):
-            return self.unparsed(NOT_HELD)
+            return self.unparsed(CONSTRAINT_BROKEN)
         return self.scored(equals_label(named, case), named)
 
 
@@ -68,5 +68,5 @@ class NumericConstrained(Numeric):
     def read(self, text: str, case: Case) -> Score:
         number = constrained_answer(text)
         if isinstance(number, bool) or not isinstance(number, (int, float)):
-            return self.unparsed(NOT_HELD)
+            return self.unparsed(CONSTRAINT_BROKEN)
         return super().read(format(Decimal(str(number)), "f"), case)

@@ -14,7 +14,7 @@ from falter.scorers.base import TextScorer, declared
 from falter.scorers.reading.fields import read_fields
 from falter.scorers.short_answers import same_answer
 
-_DEEPEST = 20  # levels of nesting; deeper objects are compared as a whole
+_MAX_DEPTH = 20  # levels of nesting; deeper objects are compared as a whole
 _MAX_FIELDS = 1000
 """Maximum number of fields or list entries compared, since a response may have any number.
 
@@ -102,7 +102,7 @@ def _unwrapped(found: Mapping[str, Any], target: Mapping[str, Any]) -> Mapping[s
 def _leaves(value: Mapping[str, Any], path: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Yield (path, value) for the fields of an object and of its nested objects."""
     for key, inner in list(value.items())[:_MAX_FIELDS]:
-        if isinstance(inner, dict) and inner and depth < _DEEPEST:
+        if isinstance(inner, dict) and inner and depth < _MAX_DEPTH:
             yield from _leaves(inner, f"{path}{key}.", depth + 1)
         else:
             yield f"{path}{key}", inner

@@ -25,9 +25,9 @@ DIMENSIONS = (
 )
 """The dimensions that reasoning is rated on, `overall` last; each from 0 to 100."""
 
-_LONGEST = 20_000  # characters of a response
-_ATTEMPTS = 200  # opening braces at which an object is tried
-_DEEPEST = 4  # levels of nesting
+_MAX_REPLY_CHARACTERS = 20_000  # characters of a response
+_MAX_ATTEMPTS = 200  # opening braces at which an object is tried
+_MAX_DEPTH = 4  # levels of nesting
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,3}")
 _THOUGHTS = ("think", "thinking", "reasoning")
 
@@ -73,9 +73,9 @@ class ReasoningQuality(TextScorer):
 
 
 def _ratings(text: str) -> dict[str, int]:
-    if len(text) > _LONGEST:
-        raise _Unreadable(f"the reply is longer than {_LONGEST:,} characters")
-    sets = [_checked(pairs) for pairs in _objects(_without_thoughts(text))]
+    if len(text) > _MAX_REPLY_CHARACTERS:
+        raise _Unreadable(f"the reply is longer than {_MAX_REPLY_CHARACTERS:,} characters")
+    sets = [_checked_ratings(pairs) for pairs in _objects(_without_thoughts(text))]
     if not sets:
         raise _Unreadable("the reply holds no JSON object with ratings")
     if any(ratings != sets[0] for ratings in sets[1:]):
@@ -97,7 +97,7 @@ def _objects(text: str) -> Iterator[_Pairs]:
     at, attempts = text.find("{"), 0
     while at >= 0:
         attempts += 1
-        if attempts > _ATTEMPTS:
+        if attempts > _MAX_ATTEMPTS:
             raise _Unreadable("the reply holds too many braces")
         try:
             value, end = _DECODER.raw_decode(text, at)
@@ -110,7 +110,7 @@ def _objects(text: str) -> Iterator[_Pairs]:
 
 def _rating(value: Any, depth: int) -> Iterator[_Pairs]:
     """Yield `value` if it is an object that names a dimension, else its nested objects that do."""
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return
     if isinstance(value, _Pairs):
         if any(_folded(key) in DIMENSIONS for key, _ in value):
@@ -122,7 +122,7 @@ def _rating(value: Any, depth: int) -> Iterator[_Pairs]:
             yield from _rating(inner, depth + 1)
 
 
-def _checked(pairs: _Pairs) -> dict[str, int]:
+def _checked_ratings(pairs: _Pairs) -> dict[str, int]:
     ratings: dict[str, int] = {}
     for key, value in pairs:
         name = _folded(key)
@@ -152,10 +152,10 @@ def _number(name: str, value: Any) -> int:
 # Summaries compared with a summary by a person, all cut to the same number of sentences.
 
 
-FIELD = "sentences"
+SENTENCES_FIELD = "sentences"
 # The mark of a list entry: "- ", "2) ", "(3) ", "• "; not the "2." of "2.5 million".
 _MARK = re.compile(r"^(?:[-*•–]|\(?\d{1,2}[.)])\s+")
-_MAX_CHARACTERS = 200
+_MAX_SENTENCES = 200
 
 
 def summary_sentences(text: str) -> list[str]:
@@ -169,7 +169,7 @@ def summary_sentences(text: str) -> list[str]:
     if len(lines) > 1 and lines[0].endswith(":"):
         lines = lines[1:]
     found = [line[start:end] for line in lines for start, end in sentences(line)]
-    return found[:_MAX_CHARACTERS]
+    return found[:_MAX_SENTENCES]
 
 
 def cut_summary(text: str, most: int) -> str:
@@ -186,21 +186,21 @@ def allowed_sentences(case: Case) -> int:
 
     It is the item's field `sentences` or, without that, the number of sentences of the target.
     """
-    written = case.variant.item.fields.get(FIELD, "").strip()
+    written = case.variant.item.fields.get(SENTENCES_FIELD, "").strip()
     if written.isdecimal() and int(written) > 0:
         return int(written)
     target = case.variant.prompt.target
     return max(1, len(summary_sentences(target))) if isinstance(target, str) else 1
 
 
-class _Cut(Comparison):
+class _CutToSentences(Comparison):
     """Base of comparisons that use only the first sentences of a response."""
 
     def read(self, text: str, case: Case) -> Score:
         return super().read(cut_summary(text, allowed_sentences(case)), case)
 
 
-class SummaryRouge(_Cut, Rouge):
+class SummaryRouge(_CutToSentences, Rouge):
     """ROUGE F1 of the summary, cut to the data set's number of sentences."""
 
     def __init__(self, kind: str) -> None:
@@ -208,7 +208,7 @@ class SummaryRouge(_Cut, Rouge):
         self.summary = f"F1 of ROUGE-{kind[5:]}, the reply cut to the data set's sentences"
 
 
-class SummaryBertscore(_Cut):
+class SummaryBertscore(_CutToSentences):
     """BERTScore F1 of the summary, cut likewise; by default with all-MiniLM-L6-v2.
 
     With another encoder it is another scorer, `summary_bertscore:NAME`; or register one.

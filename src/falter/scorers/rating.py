@@ -12,8 +12,8 @@ from falter.scorers.base import LikelihoodScorer, TextScorer, declared
 
 RATINGS = ("1", "2", "3")
 _KEY = "rating"
-_LONGEST = 20_000  # characters of a response
-_ATTEMPTS = 200  # opening braces at which an object is tried
+_MAX_REPLY_CHARACTERS = 20_000  # characters of a response
+_MAX_ATTEMPTS = 200  # opening braces at which an object is tried
 _DECODER = json.JSONDecoder()
 # "<think>…</think>", or "<think>…" that never ends.
 _THOUGHTS = re.compile(r"\s*<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL)
@@ -27,7 +27,7 @@ def read_rating(text: str) -> int | None:
     >>> read_rating('{"explanation": "the same", "rating": "3"}'), read_rating("4")
     (3, None)
     """
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_REPLY_CHARACTERS:
         return None
     reply = _THOUGHTS.sub("", text, count=1).strip()
     if reply in RATINGS:
@@ -40,7 +40,7 @@ def _ratings(reply: str) -> list[Any]:
     """Return every `rating` in the JSON objects of a response, in a fence or between words."""
     values: list[Any] = []
     at, attempts = reply.find("{"), 0
-    while at >= 0 and attempts < _ATTEMPTS:
+    while at >= 0 and attempts < _MAX_ATTEMPTS:
         attempts += 1
         try:
             value, end = _DECODER.raw_decode(reply, at)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 
-KEY = "answer"
-LONGEST = 20_000  # characters
-_DEEPEST = 50  # nested brackets of YAML
-_NOTHING = frozenset({"", "~", "null", "Null", "NULL"})  # what YAML 1.1 reads as null
+ANSWER_KEY = "answer"
+MAX_CHARACTERS = 20_000  # characters
+_MAX_DEPTH = 50  # nested brackets of YAML
+_NULL_WORDS = frozenset({"", "~", "null", "Null", "NULL"})  # what YAML 1.1 reads as null
 
 
 class Unreadable(Exception):
@@ -39,7 +39,7 @@ def in_form(text: str, form: str, *, reasoned: bool = False) -> str | None:
     The form is the whole response or its only fenced block. If `reasoned`, it may also be the text
     after the last "Answer:".
     """
-    if len(text) > LONGEST:
+    if len(text) > MAX_CHARACTERS:
         return None
     for candidate in candidates(text.strip(), reasoned):
         try:
@@ -76,7 +76,7 @@ def yaml_value(text: str) -> Any:
     import yaml
 
     depths = accumulate((c in "[{") - (c in "]}") for c in text)
-    if max(depths, default=0) > _DEEPEST:  # its parser takes seconds over a few thousand
+    if max(depths, default=0) > _MAX_DEPTH:  # its parser takes seconds over a few thousand
         raise Unreadable
 
     class Plain(yaml.BaseLoader):
@@ -89,7 +89,7 @@ def yaml_value(text: str) -> Any:
 
         def construct_scalar(self, node: Any) -> Any:
             bare = node.style is None
-            return None if bare and node.value in _NOTHING else super().construct_scalar(node)
+            return None if bare and node.value in _NULL_WORDS else super().construct_scalar(node)
 
     try:
         return yaml.load(text, Loader=Plain)
@@ -97,11 +97,11 @@ def yaml_value(text: str) -> Any:
         raise Unreadable from None
 
 
-def _valued(value: Any) -> str:
+def _answer_value(value: Any) -> str:
     """Return the text under the key `answer`. Raise `Unreadable` if there is none."""
-    if not isinstance(value, dict) or value.get(KEY) is None:
+    if not isinstance(value, dict) or value.get(ANSWER_KEY) is None:
         raise Unreadable
-    return flat_value(value[KEY])
+    return flat_value(value[ANSWER_KEY])
 
 
 def flat_value(value: Any) -> str:
@@ -136,7 +136,7 @@ def xml_root(text: str) -> Element:
 
 def _xml(text: str) -> str:
     """Return the text of the only element `answer`."""
-    elements = list(xml_root(text).iter(KEY))
+    elements = list(xml_root(text).iter(ANSWER_KEY))
     if len(elements) != 1:
         raise Unreadable
     return "".join(elements[0].itertext()).strip()
@@ -148,7 +148,7 @@ HEADING = late_regex(r"^#{1,6}[ \t]([^\n]*)$", re.MULTILINE)
 def _markdown(text: str) -> str:
     """Return the text below the only heading `Answer`, up to the next heading."""
     headings = list(HEADING.finditer(text))
-    named = [i for i, m in enumerate(headings) if m[1].strip(" \t#*_:").casefold() == KEY]
+    named = [i for i, m in enumerate(headings) if m[1].strip(" \t#*_:").casefold() == ANSWER_KEY]
     if len(named) != 1:
         raise Unreadable
     at = named[0]
@@ -210,7 +210,7 @@ def html_elements(text: str, ids: Collection[str]) -> list[tuple[str, list[str]]
 
 def _html(text: str) -> str:
     """Return the text of the only element with the id `answer`."""
-    answers = html_elements(text, (KEY,))
+    answers = html_elements(text, (ANSWER_KEY,))
     if len(answers) != 1:
         raise Unreadable
     return "".join(answers[0][1]).strip()
@@ -224,8 +224,8 @@ def _text(text: str) -> str:
 
 
 _READERS: dict[str, Callable[[str], str]] = {
-    "json": lambda text: _valued(json_value(text)),
-    "yaml": lambda text: _valued(yaml_value(text)),
+    "json": lambda text: _answer_value(json_value(text)),
+    "yaml": lambda text: _answer_value(yaml_value(text)),
     "xml": _xml,
     "markdown": _markdown,
     "html": _html,

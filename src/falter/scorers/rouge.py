@@ -50,7 +50,7 @@ def rouge(
     overlaps = {}
     for kind in kinds:
         if kind == "rougeLsum":
-            overlaps[kind] = _by_line(_lines(candidate, tokens), _lines(reference, tokens))
+            overlaps[kind] = _overlap_by_line(_lines(candidate, tokens), _lines(reference, tokens))
         elif kind == "rougeL":
             overlaps[kind] = _overlap(_lcs(*words), len(words[0]), len(words[1]))
         else:
@@ -140,12 +140,14 @@ def _lines(text: str, tokens: Tokens) -> list[list[str]]:
     return [rouge_tokens(line, tokens) for line in text.split("\n")]
 
 
-def _by_line(candidate: list[list[str]], reference: list[list[str]]) -> Overlap:
+def _overlap_by_line(candidate: list[list[str]], reference: list[list[str]]) -> Overlap:
     """Return ROUGE-Lsum. A word is a hit at most as often as both texts have it."""
     unused = Counter(word for line in candidate for word in line)
     hits = 0
     for line in reference:
-        union = set().union(*(_common(candidate_line, line) for candidate_line in candidate))
+        union = set().union(
+            *(_common_indices(candidate_line, line) for candidate_line in candidate)
+        )
         for word in (line[n] for n in union):
             # The reference's count needs no check: each of its places is in one union at most.
             if unused[word]:
@@ -154,7 +156,7 @@ def _by_line(candidate: list[list[str]], reference: list[list[str]]) -> Overlap:
     return _overlap(hits, sum(map(len, candidate)), sum(map(len, reference)))
 
 
-def _common(candidate: Sequence[str], reference: Sequence[str]) -> set[int]:
+def _common_indices(candidate: Sequence[str], reference: Sequence[str]) -> set[int]:
     """Return the indices in the reference of one longest common subsequence.
 
     If there are several, it is the same as in rouge-score. From the end, a match is taken first.

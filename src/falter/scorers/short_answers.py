@@ -10,9 +10,9 @@ from functools import lru_cache
 
 from falter.records.interfaces import Case
 
-_SHORT = 200
+_MAX_CACHED_CHARACTERS = 200
 """Maximum characters of a cached text; `same_answer` adds twice the target's length."""
-_SEARCHED = 10_000  # characters searched at each end of a long text
+_SEARCHED_CHARACTERS = 10_000  # characters searched at each end of a long text
 # Articles: English, German and Spanish as in MLQA's evaluation script; also French and Dutch.
 _ARTICLE = re.compile(r"\A(?:an?|the|der|die|das|le|la|les|el|los|las|de|het)\s+(?=\S)")
 # "1,500.0", "-3", ".5"; not the 2 of "v2".
@@ -68,7 +68,7 @@ def same_answer(found: str, expected: str) -> bool:
     """
     if found.strip() == expected.strip():
         return True
-    if len(found) > _SHORT + 2 * len(expected):
+    if len(found) > _MAX_CACHED_CHARACTERS + 2 * len(expected):
         return False
     left, right = folded(found), folded(expected)
     if left == right or not left or not right:
@@ -82,15 +82,15 @@ def named(text: str, answers: Sequence[str]) -> list[bool]:
 
     In a long text, only the first and last 10,000 characters are searched.
     """
-    if len(text) > 2 * _SEARCHED:
-        text = f"{text[:_SEARCHED]}\n{text[-_SEARCHED:]}"
+    if len(text) > 2 * _SEARCHED_CHARACTERS:
+        text = f"{text[:_SEARCHED_CHARACTERS]}\n{text[-_SEARCHED_CHARACTERS:]}"
     words = f" {folded(text)} "
     return [f" {folded(answer)} " in words for answer in answers]
 
 
 def folded(text: str) -> str:
     """Return the normalised words of a text, with numbers in one spelling."""
-    return _folded(text) if len(text) <= _SHORT else _folded.__wrapped__(text)
+    return _folded(text) if len(text) <= _MAX_CACHED_CHARACTERS else _folded.__wrapped__(text)
 
 
 @lru_cache(maxsize=4096)

@@ -73,8 +73,8 @@ def semantic_similarities(
         raise InvalidValue(*wrong, "a list of texts", hint="for one pair: semantic_similarity")
     if len(first) != len(second):
         raise InvalidValue("second", second, f"{len(first)} texts, as many as first has")
-    cosines = (encoder or minilm()).cosine(_readable(first), _readable(second))
-    return [None if value is None else _cut(value) for value in cosines]
+    cosines = (encoder or minilm()).cosine(_readable_texts(first), _readable_texts(second))
+    return [None if value is None else _clipped(value) for value in cosines]
 
 
 def bertscore(candidate: str, reference: str, *, encoder: TokenEncoder | None = None) -> TokenMatch:
@@ -87,8 +87,8 @@ def bertscore(candidate: str, reference: str, *, encoder: TokenEncoder | None = 
     with another encoder than theirs.
     """
     encoder = encoder or minilm()
-    (_, left), (_, right) = encoder.tokens(_readable([candidate, reference]))
-    precision, recall = _greedy(left, right)
+    (_, left), (_, right) = encoder.tokens(_readable_texts([candidate, reference]))
+    precision, recall = _greedy_match(left, right)
     return TokenMatch(
         precision=precision,
         recall=recall,
@@ -99,19 +99,19 @@ def bertscore(candidate: str, reference: str, *, encoder: TokenEncoder | None = 
     )
 
 
-def _greedy(left: Floats, right: Floats) -> tuple[float, float]:
+def _greedy_match(left: Floats, right: Floats) -> tuple[float, float]:
     """Return precision and recall of arrays of shape (tokens, dimensions); 0 if one is empty."""
     if not len(left) or not len(right):
         return 0.0, 0.0
     cosines = left @ right.T
-    return _cut(cosines.max(axis=1).mean()), _cut(cosines.max(axis=0).mean())
+    return _clipped(cosines.max(axis=1).mean()), _clipped(cosines.max(axis=0).mean())
 
 
-def _cut(value: float) -> float:
+def _clipped(value: float) -> float:
     """Return the value clipped to ±1, which rounding may exceed."""
     return min(1.0, max(-1.0, float(value)))
 
 
-def _readable(texts: Sequence[str]) -> list[str]:
+def _readable_texts(texts: Sequence[str]) -> list[str]:
     """Return the texts without lone surrogates, which JSON may contain and UTF-8 cannot encode."""
     return [_LONE_SURROGATE.sub("\ufffd", text) for text in texts]

@@ -47,7 +47,7 @@ def _parsed(text: str) -> object:
     try:
         return _loads(text)
     except ValueError:
-        return _loads(_fenced(text))
+        return _loads(_fenced_text(text))
 
 
 def _loads(text: str) -> object:
@@ -59,7 +59,7 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _fenced(text: str) -> str:
+def _fenced_text(text: str) -> str:
     """Return the content of the only fenced block, else an empty text."""
     blocks = list(fenced_blocks(text))
     return text[slice(*blocks[0].inside)] if len(blocks) == 1 and blocks[0].closed else ""
@@ -137,7 +137,7 @@ def entity_match(
 
     def same(key: str) -> bool:
         free = None if key in choice_keys else threshold
-        return _similar_texts(extracted[key], expected[key], free, tokens)
+        return _are_similar(extracted[key], expected[key], free, tokens)
 
     both = [key for key in expected if key in extracted]
     matched = tuple(key for key in both if same(key))
@@ -151,7 +151,7 @@ def entity_match(
     )
 
 
-def _similar_texts(text: str, expected: str, threshold: float | None, tokens: Tokens) -> bool:
+def _are_similar(text: str, expected: str, threshold: float | None, tokens: Tokens) -> bool:
     """Return True if texts are equal or, unless `threshold` is None, similar by ROUGE-L."""
     if text == expected or threshold is None:
         return text == expected
@@ -204,7 +204,7 @@ def json_rouge(
             for left, right in zip(first, second, strict=True)
         ]
 
-    return _aligned(candidate, reference, keys, compare)
+    return _aligned_score(candidate, reference, keys, compare)
 
 
 def json_similarity(
@@ -219,10 +219,12 @@ def json_similarity(
     def compare(first: Sequence[str], second: Sequence[str]) -> list[float | None]:
         return semantic_similarities(first, second, encoder=encoder) if first else []
 
-    return _aligned(candidate, reference, keys, compare)
+    return _aligned_score(candidate, reference, keys, compare)
 
 
-def _aligned(candidate: Object, reference: Object, keys: Keys, compare: Compare) -> AlignedScore:
+def _aligned_score(
+    candidate: Object, reference: Object, keys: Keys, compare: Compare
+) -> AlignedScore:
     """Return the mean of `compare` over the aligned keys; a key with the value None is left out."""
     if keys not in ("union", "intersection"):
         raise UnknownName("way to align keys", keys, ("union", "intersection"))

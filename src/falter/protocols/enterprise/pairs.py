@@ -24,7 +24,7 @@ from falter.protocols.protocol import Part, PartResult, ScoredCell
 from falter.records.errors import TaskError
 from falter.records.ids import digest, short
 from falter.records.types import Item, Prompt, Recipe
-from falter.scorers.answer_parts import FREE, answer_parts
+from falter.scorers.answer_parts import FREE_TEXT_KEY, answer_parts
 from falter.scorers.rating import RATINGS
 from falter.tasks import Template
 from falter.tasks.task import Task
@@ -42,7 +42,7 @@ class Reply:
     @property
     def shown(self) -> str:
         """The text that a judge sees: the parts without markup, or the whole text if unparsed."""
-        if self.parts is None or FREE in self.parts:
+        if self.parts is None or FREE_TEXT_KEY in self.parts:
             return self.text.strip()
         return "\n".join(f"{name}: {text}" for name, text in self.parts.items())
 
@@ -91,7 +91,7 @@ class Pair:
     def aligns(self) -> bool:
         """True if both responses have parts, and both or neither of them are free text."""
         sides = [reply.parts for reply in (self.reference, self.candidate) if reply is not None]
-        free = [FREE in parts for parts in sides if parts is not None]
+        free = [FREE_TEXT_KEY in parts for parts in sides if parts is not None]
         return len(free) == 2 and free[0] == free[1]
 
     @property
@@ -212,7 +212,7 @@ def _reply(answered: ScoredCell) -> Reply | None:
     text, schema = cell.response.text, cell.variant.prompt.schema
     form = cell.variant.recipe.output_format
     if schema is None:
-        return Reply(text, {FREE: text.strip()} if form is None and text.strip() else None)
+        return Reply(text, {FREE_TEXT_KEY: text.strip()} if form is None and text.strip() else None)
     return Reply(text, answer_parts(text, form or schema.form, schema))
 
 

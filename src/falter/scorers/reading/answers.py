@@ -17,8 +17,8 @@ from falter.text.words import sentences
 
 MAX_WORDS = 8  # of an answer
 MAX_SPAN = 400  # characters read after a mark, in the same sentence
-_COUNTS = named_regex("scorers/reading", "asks_for_number")
-_ALONE = 6  # maximum words of a response that is only an answer, without a verb
+_ASKS_FOR_NUMBER = named_regex("scorers/reading", "asks_for_number")
+_MAX_BARE_WORDS = 6  # maximum words of a response that is only an answer, without a verb
 _QUESTION_END = 1_000  # characters read at the end of a question, which follows its passage
 _EDGES = " \t\r\n\"'“”‘’«»„`*_.,;:!。、()[]"
 # "The answer to the question is", "Answer:": an answer noun, a few words, then a copula or a colon.
@@ -58,29 +58,29 @@ def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading
         return found
     cleaned.text = _POLITE.sub("", cleaned.text)
     row = tag_text(cleaned.text, (), question)
-    marked = list(_marked(row))
+    marked = list(_marked_answers(row))
     if marked:
-        return _agreed(row, marked)
+        return _agreed_answer(row, marked)
     if not cleaned.is_whole:
         return Reading(reason="the reply is too long, and its end marks no answer")
     if (refused := refusal_at(row)) is not None or "u" in row.tags:
-        guess = _guessed(row, row.tags.find("u") // 2 if refused is None else refused)
+        guess = _guessed_answer(row, row.tags.find("u") // 2 if refused is None else refused)
         if guess is not None:
             return Reading(answer=guess, tier="inferred")
     if refused is not None:
         return Reading(reason="the reply declines to answer")
     if "p" in row.tags[1::2] or row.tags[-1] == "?":
         return Reading(reason="the reply leaves the answer open")
-    asked = _stems(_asking(question))
-    if (alone := _alone(row, cleaned, asked)) is not None:
+    asked = _stems(_asking_part(question))
+    if (alone := _bare_answer(row, cleaned, asked)) is not None:
         return Reading(answer=_without_preposition(alone, question), tier="stated")
-    if (bold := _set_apart(cleaned.bold, asked)) is not None:
+    if (bold := _bold_answer(cleaned.bold, asked)) is not None:
         return Reading(answer=bold, tier="stated")
     if cut or is_cut(cleaned.text):
         return Reading(reason="the reply was cut off before it marked an answer")
     if CORRECTED.search(row.tags):
         return Reading(reason="the reply corrects itself")
-    if _COUNTS.search(question):
+    if _ASKS_FOR_NUMBER.search(question):
         number = read_number(reply, question, cut=cut)
         if number.answer is not None:
             return Reading(answer=format(number.answer, "f"), tier="inferred")
@@ -99,16 +99,16 @@ def _without_preposition(answer: str, question: str) -> str:
 _GUESS = re.compile(r".[^hm]*?[hm](?:[ ,:(][hmdi])*[ ,:(]w(?: w){0,3}[.?\n]\Z")
 
 
-def _guessed(row: Row, at: int) -> str | None:
+def _guessed_answer(row: Row, at: int) -> str | None:
     """Return the name or number that a hedge ends with: "I don't know, maybe Nairobi?"."""
     if not _GUESS.match(row.tags, 2 * at + 2):
         return None
     words = len(row.tags) // 2 - (max(row.tags.rfind(tag) for tag in "hmdi") + 1) // 2
-    answer = _short(row.text[row.spans[-words][0] :].strip(" ?\n"))
+    answer = _short_answer(row.text[row.spans[-words][0] :].strip(" ?\n"))
     return answer if answer and not answer[0].islower() else None
 
 
-def _asking(question: str) -> str:
+def _asking_part(question: str) -> str:
     """Return the last sentence of a question that ends in "?"; without one, the end of the text.
 
     Quotations are removed, because their words may be the answer.
@@ -126,16 +126,16 @@ def _trimmed(text: str) -> str:
 
 def _value_text(value: object) -> str | None:
     """Return a JSON value as a short answer, or None."""
-    return _short(str(value)) if isinstance(value, (str, int, float)) else None
+    return _short_answer(str(value)) if isinstance(value, (str, int, float)) else None
 
 
-def _short(text: str) -> str | None:
+def _short_answer(text: str) -> str | None:
     """Return a trimmed answer; None if it is empty, longer than 8 words or 200 characters."""
     text = _trimmed(text)
     return text if text and len(text.split()) <= MAX_WORDS and len(text) <= 200 else None
 
 
-def _marked(row: Row) -> Iterator[tuple[int, str]]:
+def _marked_answers(row: Row) -> Iterator[tuple[int, str]]:
     """Yield (offset, answer) for each mark such as "The answer is Paris."."""
     bounds = list(sentences(row.text))
     for first, last in row.sentences():
@@ -163,7 +163,7 @@ def _marked(row: Row) -> Iterator[tuple[int, str]]:
             continue
         if (quoted := _QUOTED.match(text)) is not None:
             text = quoted[0]
-        answer = _short(text) or _short(_REASON.sub("", text))
+        answer = _short_answer(text) or _short_answer(_REASON.sub("", text))
         said = tag_text(text).tags[1::2]
         led = row.text[max(0, start - 5) : start].lower() == " that"
         if (
@@ -172,11 +172,15 @@ def _marked(row: Row) -> Iterator[tuple[int, str]]:
             and not text.lower().startswith(("that ", "not "))
             and ("i" not in said or len(said) < 4)
         ):
-            tail = _short(_REASON.sub("", answer)) if not colon or "," in answer[12:] else answer
+            tail = (
+                _short_answer(_REASON.sub("", answer))
+                if not colon or "," in answer[12:]
+                else answer
+            )
             yield start, tail or answer
 
 
-def _agreed(row: Row, marked: list[tuple[int, str]]) -> Reading[str]:
+def _agreed_answer(row: Row, marked: list[tuple[int, str]]) -> Reading[str]:
     """Return the answer that all marks give, or the last answer if it is a correction."""
     at, last = marked[-1]
     behind = tag_text(row.text[at:]).tags
@@ -203,7 +207,7 @@ def _words(text: str) -> list[str]:
     return [folded(w) for w in _WORD.findall(text)]
 
 
-def _alone(row: Row, cleaned: Cleaned, asked: frozenset[str]) -> str | None:
+def _bare_answer(row: Row, cleaned: Cleaned, asked: frozenset[str]) -> str | None:
     """Return the only or first line of a response if it is a short answer and no sentence."""
     line, _, rest = cleaned.text.partition("\n")
     line = _AFTERTHOUGHT.sub("", line.strip())
@@ -224,21 +228,21 @@ def _alone(row: Row, cleaned: Cleaned, asked: frozenset[str]) -> str | None:
     tags = tag_text(body).tags[1::2]
     if not words and body.strip():
         return body.strip() if len(body.strip()) <= 12 else None
-    if len(words) > _ALONE or set(tags) & set("nhoxpzj") or line.endswith(("?", ":")):
+    if len(words) > _MAX_BARE_WORDS or set(tags) & set("nhoxpzj") or line.endswith(("?", ":")):
         return None
     repeats = _stems(body) & asked
     if "i" in tags or (repeats and (opens or len(words) > 3)):
         return None
-    return _short(body)
+    return _short_answer(body)
 
 
-def _set_apart(marked: Sequence[str], asked: frozenset[str]) -> str | None:
+def _bold_answer(marked: Sequence[str], asked: frozenset[str]) -> str | None:
     """Return the only short span in bold that does more than repeat the question."""
     spans = {folded(_trimmed(span)): _trimmed(span) for span in marked}
     fresh = [span for span in spans.values() if len(_stems(span) & asked) * 2 <= len(_stems(span))]
     if len(fresh) != 1 or marked[0].rstrip().endswith(":") or len(fresh[0].split()) > 6:
         return None
-    return _short(fresh[0])
+    return _short_answer(fresh[0])
 
 
 def _added_words(text: str, asked: frozenset[str]) -> str | None:
@@ -255,13 +259,13 @@ def _added_words(text: str, asked: frozenset[str]) -> str | None:
         return None
     if set(tag_text(best).tags[1::2]) & set("nofpj") or _DOUBTED.search(best):
         return None
-    return _added(best, asked)
+    return _added_part(best, asked)
 
 
 _DOUBTED = late_regex(r"\b(?:might|could|maybe|perhaps|possibly|may|thought|seems?)\b", re.I)
 
 
-def _added(sentence: str, asked: frozenset[str]) -> str | None:
+def _added_part(sentence: str, asked: frozenset[str]) -> str | None:
     """Return the part of a sentence before or after its copula that the question lacks."""
     row = tag_text(sentence)
     copulas = [n for n, tag in enumerate(row.tags[1::2]) if tag in "i"]
@@ -270,7 +274,7 @@ def _added(sentence: str, asked: frozenset[str]) -> str | None:
         agent = _TIME.sub("", _REASON.sub("", sentence[by.end() :]))
         if agent[:1].isupper():  # "von Goethe geschrieben"
             agent = re.sub(r"(?:\s[a-zß-ÿ]+)+\W*\Z", "", agent)
-        return _short(agent)
+        return _short_answer(agent)
     for n in copulas:
         before, after = sentence[: row.spans[n][0]], sentence[row.spans[n][1] :]
         told, said = _stems(before), _stems(after)
@@ -280,10 +284,10 @@ def _added(sentence: str, asked: frozenset[str]) -> str | None:
             after = _CALLED.sub("", _REASON.sub("", after).strip())
             head, _, tail = after.partition(" of ")
             after = tail if tail and frozenset() < _stems(head) <= asked else after
-            return None if repeated else _short(_VERB_FIRST.sub("", after))
+            return None if repeated else _short_answer(_VERB_FIRST.sub("", after))
         if told - asked and len(said & asked) * 2 >= min(len(asked), len(said)) and said & asked:
             head = _LEAD.sub("", before)
-            return _short(head.rpartition(",")[2] if "," in head else head)
+            return _short_answer(head.rpartition(",")[2] if "," in head else head)
     return None if copulas else _only_run(sentence, asked)
 
 
@@ -302,7 +306,7 @@ def _only_run(sentence: str, asked: frozenset[str]) -> str | None:
         last = is_new
     share = len(_stems(sentence) & asked) / len(asked)
     return (
-        _short(_REASON.sub("", sentence[slice(*runs[0])]))
+        _short_answer(_REASON.sub("", sentence[slice(*runs[0])]))
         if len(runs) == 1 and share > 0.5
         else None
     )

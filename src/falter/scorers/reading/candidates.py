@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from falter.records.lazy_regex import late_regex, named_patterns, named_regex
 from falter.scorers.reading.cleaning import Cleaned
-from falter.scorers.reading.fields import SEVERAL, set_off
+from falter.scorers.reading.fields import SEVERAL_ANSWERS, set_off
 from falter.scorers.reading.phrases import HAS_CJK, Row, refusal_at, tag_text
 from falter.scorers.reading.reading import Reading
 
@@ -22,7 +22,7 @@ Finder = Callable[[str], list[Span]]
 
 MAX_MENTIONS = 200  # last mentions in a response; with more, only a marked answer counts
 NO_CANDIDATE = "the reply names no candidate"
-TAKEN_BACK = "the reply takes its answer back"
+RETRACTED = "the reply takes its answer back"
 
 # Tags: see `phrases.TAGS`. A mark is an answer noun, then a copula or a colon, then the candidate:
 # "The correct answer to this question is therefore option (B)".
@@ -51,7 +51,8 @@ _JOINED = re.compile(r"(?:[ (,:]|[ (,][oe][ (](?:[dwa][ (])?)c|\.c(?=[.\n])")
 # A separate sentence that begins with "but" and refuses: "However, I cannot answer."
 WITHDRAWN = re.compile(r"[.\n]b[^.\n]*[zp]")
 # A long reply weighs several candidates: the first one that it affirms is often not its answer.
-_LONG, _END = 400, 3  # characters; a longer response must conclude in its last 3 sentences
+# A response longer than this must conclude in its last sentences.
+_LONG_RESPONSE_CHARACTERS, _FINAL_SENTENCES = 400, 3
 CLAUSE_TAGS = 120  # tags read before a candidate: 60 words
 CLAUSE = re.compile(r"[,(](?=[^con])|[:>-]|b")
 
@@ -74,7 +75,7 @@ class Claim:
     is_line: bool = False
 
 
-def settle(
+def read_candidate(
     reply: Cleaned, find: Finder, count: int, question: str = "", *, opens: bool = False
 ) -> Reading[int]:
     """Return the index of the candidate that a response gives as its answer.
@@ -87,17 +88,17 @@ def settle(
     row = tag_text(reply.text, spans, question)
     if opens:  # "No, it is not": what follows denies something else
         row.tags = row.tags.translate(_NO_DENIAL)
-    alone = _alone(row)
+    alone = _bare_candidate(row)
     if alone is not None:
         return Reading(answer=alone, tier="stated")
-    if (found := _set_off(reply, find)) is not None:
+    if (found := _set_off_candidate(reply, find)) is not None:
         return found
     if "c" not in row.tags:
         return Reading(reason=NO_CANDIDATE)
-    return _in_prose(row, reply, find, question, count, opens)
+    return _prose_candidate(row, reply, find, question, count, opens)
 
 
-def _alone(row: Row) -> int | None:
+def _bare_candidate(row: Row) -> int | None:
     """Return the candidate if a text is only that and up to three introductory words, else None."""
     rest = row.tags[1::2].replace("c", "")
     who = {v for v in row.values if v >= 0}
@@ -106,19 +107,19 @@ def _alone(row: Row) -> int | None:
     return None
 
 
-def only(text: str, find: Finder) -> int | None:
+def only_candidate(text: str, find: Finder) -> int | None:
     """Return the candidate if a short text consists of it, else None."""
-    return _alone(tag_text(text, find(text))) if len(text) < 200 else None
+    return _bare_candidate(tag_text(text, find(text))) if len(text) < 200 else None
 
 
 _TICK = late_regex("[✅✓✔☑]|\\[x\\]", re.IGNORECASE)
 _VALUE_KEYS = named_patterns("scorers/reading")["value_keys"]
 
 
-def _set_off(reply: Cleaned, find: Finder) -> Reading[int] | None:
+def _set_off_candidate(reply: Cleaned, find: Finder) -> Reading[int] | None:
     """Return the candidate in a box, answer tag, object or ticked line; None if there is none."""
-    found = set_off(reply, lambda value: only(str(value), find), _VALUE_KEYS, None)
-    if found is not None and found.answer is None and found.reason != SEVERAL:
+    found = set_off(reply, lambda value: only_candidate(str(value), find), _VALUE_KEYS, None)
+    if found is not None and found.answer is None and found.reason != SEVERAL_ANSWERS:
         found = found if len(reply.raw) < 300 else None
     if found is None and _TICK.search(reply.text):
         ticked = set[int]()
@@ -128,7 +129,7 @@ def _set_off(reply: Cleaned, find: Finder) -> Reading[int] | None:
     return found
 
 
-def _in_prose(
+def _prose_candidate(
     row: Row, reply: Cleaned, find: Finder, question: str, count: int, opens: bool
 ) -> Reading[int]:
     """Return the candidate that prose marks or affirms."""
@@ -139,7 +140,7 @@ def _in_prose(
         again = [m.end() // 2 - 1 for m in re.finditer(r"[.\n]c(?=[,.\n])", row.tags)]
         claims += [Claim(n, row.values[n]) for n in again if n > claims[-1].at]
     if claims:
-        return _agreed(row, claims, count)
+        return _agreed_candidate(row, claims, count)
     if not reply.is_whole:
         return Reading(reason="the reply is too long, and its end marks no answer")
     refused = refusal_at(row)
@@ -151,13 +152,13 @@ def _in_prose(
             return Reading(reason="the reply declines to answer")
     if "p" in row.tags[1::2]:
         return Reading(reason="the reply leaves the answer open")
-    found = _inferred(row, count)
-    bold = {who for span in reply.bold if (who := only(span, find)) is not None}
+    found = _inferred_candidate(row, count)
+    bold = {who for span in reply.bold if (who := only_candidate(span, find)) is not None}
     if len(bold) == 1 and refused is None and found.answer in (None, *bold):
         who = bold.pop()
-        firm = any(who in _affirmed(row, *s)[0] for s in row.sentences())
+        firm = any(who in _candidates_by_stance(row, *s)[0] for s in row.sentences())
         return Reading(answer=who, tier="stated") if firm else found
-    return found if bold <= {found.answer} else Reading(reason=SEVERAL)
+    return found if bold <= {found.answer} else Reading(reason=SEVERAL_ANSWERS)
 
 
 def _claims(row: Row, question: str) -> list[Claim]:
@@ -182,12 +183,12 @@ def _claims(row: Row, question: str) -> list[Claim]:
         who = {v for v in row.values[first:last] if v >= 0}
         if len(who) == 1 and not part[1::2].replace("c", "").strip("davs"):
             lines.append(Claim(last - 1, who.pop(), is_line=True))
-    claims += _of_lines(row, lines)
+    claims += _line_claims(row, lines)
     for mark in _HEADED.finditer(tags):
         at = (mark.end() - 2) // 2
         claims.append(Claim(at, row.values[at]))
     if question and not claims:
-        claims += _keyed(row, question)
+        claims += _keyed_claims(row, question)
     # "The answer would be A" is a mark only where there is no firmer one.
     firm = [claim for claim in claims if not claim.is_soft]
     return sorted(firm or claims, key=lambda claim: claim.at)
@@ -209,7 +210,7 @@ def _clashes(row: Row, n: int) -> bool:
     return row.values[further] != row.values[n]
 
 
-def _of_lines(row: Row, lines: list[Claim]) -> Iterator[Claim]:
+def _line_claims(row: Row, lines: list[Claim]) -> Iterator[Claim]:
     """Yield the claims of the first and the last line, if all line claims name one candidate."""
     if len({claim.who for claim in lines}) != 1:
         return
@@ -221,7 +222,7 @@ def _of_lines(row: Row, lines: list[Claim]) -> Iterator[Claim]:
             yield claim
 
 
-def _keyed(row: Row, question: str) -> list[Claim]:
+def _keyed_claims(row: Row, question: str) -> list[Claim]:
     """Return the candidate of the only line whose key has a word of the question: "Team: db"."""
     words = set(re.findall(r"[^\W\d_]{4,}", question.lower()))
     found = []
@@ -233,32 +234,32 @@ def _keyed(row: Row, question: str) -> list[Claim]:
     return found if len(found) == 1 else []
 
 
-def _agreed(row: Row, claims: list[Claim], count: int) -> Reading[int]:
+def _agreed_candidate(row: Row, claims: list[Claim], count: int) -> Reading[int]:
     """Return the candidate that all marks give, or the last one if it is a correction."""
     last = claims[-1]
     behind = row.tags[2 * last.at + 2 :]
     taken_back = CORRECTED.search(behind)
     rest = _tail(row, last.at + 1 + (taken_back.start() // 2 if taken_back else 0))
     if taken_back:
-        return _inferred(rest, count) if "c" in rest.tags else Reading(reason=TAKEN_BACK)
+        return _inferred_candidate(rest, count) if "c" in rest.tags else Reading(reason=RETRACTED)
     if (last.is_line and "p" in behind[1::2]) or WITHDRAWN.search(behind):
-        return Reading(reason=TAKEN_BACK)
+        return Reading(reason=RETRACTED)
     who = {claim.who for claim in claims}
     # A conclusion after a mark may contradict it; then it is unclear which of them counts.
-    later = _concluded(rest)
+    later = _concluded_candidate(rest)
     if later is not None and later not in who:
-        return Reading(reason=SEVERAL)
+        return Reading(reason=SEVERAL_ANSWERS)
     if len(who) == 1 and last.who != CLASH:
         return Reading(answer=last.who, tier="stated")
     if CLASH in who:
-        return Reading(reason=SEVERAL)
+        return Reading(reason=SEVERAL_ANSWERS)
     earlier = max(c.at for c in claims if c.who != last.who)
     between = row.tags[2 * earlier + 2 : 2 * last.at + 1]
     if last.is_final:
         return Reading(answer=last.who, tier="stated")
     if CORRECTED.search(between):
         return Reading(answer=last.who, tier="inferred")
-    return Reading(reason=SEVERAL)
+    return Reading(reason=SEVERAL_ANSWERS)
 
 
 def _tail(row: Row, start: int) -> Row:
@@ -266,24 +267,24 @@ def _tail(row: Row, start: int) -> Row:
     return Row(row.text, row.tags[2 * start :], row.spans[start:], row.values[start:])
 
 
-def _concluded(row: Row) -> int | None:
+def _concluded_candidate(row: Row) -> int | None:
     """Return the candidate of the last sentence that draws a conclusion, or None."""
     found = None
     for start, end in row.sentences():
         part = row.part(start, end)
         if "c" in part and _LED.search(part[:4]) and part[-1] != "?":
-            firm = _affirmed(row, start, end)[0]
+            firm = _candidates_by_stance(row, start, end)[0]
             found = next(iter(firm)) if len(firm) == 1 else found
     return found
 
 
-def _inferred(row: Row, count: int) -> Reading[int]:
+def _inferred_candidate(row: Row, count: int) -> Reading[int]:
     """Return the only affirmed candidate, or the only candidate that is not excluded."""
     corrected = list(CORRECTED.finditer(row.tags))
     if corrected:
         row = _tail(row, corrected[-1].end() // 2)
         if "c" not in row.tags:
-            return Reading(reason=TAKEN_BACK)
+            return Reading(reason=RETRACTED)
     firm, soft, out = set[int](), set[int](), set[int]()
     committed: list[int | None] = []
     bounds, at = row.sentences(), 0
@@ -292,7 +293,7 @@ def _inferred(row: Row, count: int) -> Reading[int]:
         if "c" not in part or part[-1] == "?":
             continue
         at = n
-        here = _affirmed(row, start, end)
+        here = _candidates_by_stance(row, start, end)
         firm, soft, out = firm | here[0], soft | here[1], out | here[2]
         led = [m.end() for m in _FOR.finditer(part)]
         who = row.values[start + led[-1] // 2 - 1] if led else -1
@@ -308,8 +309,8 @@ def _inferred(row: Row, count: int) -> Reading[int]:
         # A candidate that is named first and excluded later is out; if all are, exclusions decide
         # nothing.
         firm = firm - out or firm
-    is_long = len(row.text) > _LONG
-    if last is not None and last in firm and not (is_long and at < len(bounds) - _END):
+    is_long = len(row.text) > _LONG_RESPONSE_CHARACTERS
+    if last is not None and last in firm and not (is_long and at < len(bounds) - _FINAL_SENTENCES):
         return Reading(answer=last, tier="inferred")
     if is_long and firm:
         return Reading(reason="a long reply that concludes nothing")
@@ -323,7 +324,7 @@ def _inferred(row: Row, count: int) -> Reading[int]:
     return Reading(reason="the reply affirms no candidate")
 
 
-def _affirmed(row: Row, start: int, end: int) -> tuple[set[int], set[int], set[int]]:
+def _candidates_by_stance(row: Row, start: int, end: int) -> tuple[set[int], set[int], set[int]]:
     """Return three sets of candidates in a sentence: affirmed, doubted and excluded."""
     firm, soft, out = set[int](), set[int](), set[int]()
     part = row.part(start, end)

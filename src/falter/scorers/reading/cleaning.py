@@ -1,6 +1,6 @@
 """Conversion of a response to plain text, without reasoning, markup and appended items.
 
-A response may be hostile or endless. If it exceeds `LONGEST` characters, only its end is read.
+A response may be hostile or endless. If it exceeds `MAX_CHARACTERS`, only its end is read.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from falter.text.code import fenced_blocks
 
 # Dozens of expressions search a response. No answer takes 20,000 characters: a longer response
 # loops or has reasoning without tags, and its answer is at the end.
-LONGEST = 20_000  # characters after the reasoning; a longer text is not read whole
-TAIL = 6_000  # characters at the end of a longer reply
+MAX_CHARACTERS = 20_000  # characters after the reasoning; a longer text is not read whole
+TAIL_CHARACTERS = 6_000  # characters at the end of a longer reply
 MAX_BOXES = 20  # last boxes read in a response
 THOUGHTS_ONLY = "the reply ends inside its thoughts"
 
@@ -33,7 +33,7 @@ _SEQUEL = named_regex("scorers/reading", "sequel")
 """Start of a further question that the model appended."""
 _INPUT = named_regex("scorers/reading", "input")
 # Digits, letters and signs of full width, and hyphens of other code points, as plain ones.
-_WIDE = {
+_TO_NARROW = {
     **{ord("０") + n: str(n) for n in range(10)},
     **{ord("Ａ") + n: chr(ord("A") + n) for n in range(26)},
     **{ord("ａ") + n: chr(ord("a") + n) for n in range(26)},
@@ -68,7 +68,7 @@ def clean(reply: str, *, keeps_tags: bool = False) -> Cleaned:
     raw, is_whole, reason = answer_part(reply)
     if reason:
         return Cleaned(reason=reason)
-    boxed = tuple(_boxed(raw)) if "boxed" in raw else ()
+    boxed = tuple(_boxed_texts(raw)) if "boxed" in raw else ()
     spans = _BOLD.finditer(raw) if "**" in raw or "__" in raw else ()
     bold = tuple((m[1] or m[2]).strip() for m in spans)
     tagged: tuple[str, ...] = ()
@@ -81,19 +81,22 @@ def clean(reply: str, *, keeps_tags: bool = False) -> Cleaned:
 def answer_part(reply: str) -> tuple[str, bool, str]:
     """Return the text after the reasoning, True if it is whole, and the reason if it is empty."""
     text, is_whole = reply, True
-    behind = _behind_thoughts(text[-LONGEST:])
+    behind = _after_reasoning(text[-MAX_CHARACTERS:])
     if behind is not None:
         text = behind
     # Opened and never closed: the token limit was reached inside the reasoning.
-    elif _OPENED.search(text[:LONGEST]):
+    elif _OPENED.search(text[:MAX_CHARACTERS]):
         return "", True, THOUGHTS_ONLY
     if not text.strip():
         return "", True, THOUGHTS_ONLY if reply.strip() else "the reply is empty"
-    if len(text) > LONGEST:
-        text, is_whole = text[-TAIL:].partition("\n")[2] or text[-TAIL:], False
+    if len(text) > MAX_CHARACTERS:
+        text, is_whole = (
+            text[-TAIL_CHARACTERS:].partition("\n")[2] or text[-TAIL_CHARACTERS:],
+            False,
+        )
     text = text.replace("\r\n", "\n")
     if not text.isascii():
-        text = text.translate(_WIDE)
+        text = text.translate(_TO_NARROW)
     # Long runs are shortened, so that no later expression goes back over them again and again.
     text = _BLANKS.sub(lambda m: "\n\n" if "\n" in m[0] else "    ", text)
     text = _REPEATED_MARK.sub(lambda m: m[1] * 12, text)
@@ -101,7 +104,7 @@ def answer_part(reply: str) -> tuple[str, bool, str]:
     return text, is_whole, "" if text else "the reply is empty"
 
 
-def _behind_thoughts(text: str) -> str | None:
+def _after_reasoning(text: str) -> str | None:
     """Return the text after the last reasoning block or channel mark; None if there is none.
 
     The text is empty if the last channel is not `final`.
@@ -194,7 +197,7 @@ def _unfenced(text: str) -> str:
     return "".join([*out, text[at:]])
 
 
-def _boxed(text: str) -> list[str]:
+def _boxed_texts(text: str) -> list[str]:
     r"""Return the content of each `\boxed{…}` with balanced braces; an open box is left out."""
     found = []
     for match in list(re.finditer(r"\\f?boxed\s{0,3}\{", text))[-MAX_BOXES:]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 
 from falter.records.lazy_regex import late_regex, named_regex
-from falter.scorers.reading.cleaning import LONGEST, Cleaned, answer_part
+from falter.scorers.reading.cleaning import MAX_CHARACTERS, Cleaned, answer_part
 from falter.scorers.reading.reading import Reading
 from falter.text.code import fenced_blocks
 
@@ -160,10 +160,10 @@ class FoundObject(NamedTuple):
 
 def objects(text: str) -> list[dict[str, Any]]:
     """Return the outermost JSON objects of a text in order."""
-    return [found.value for found in _located(text)]
+    return [found.value for found in _located_objects(text)]
 
 
-def _located(text: str) -> list[FoundObject]:
+def _located_objects(text: str) -> list[FoundObject]:
     found = list[FoundObject]()
     at = attempts = 0
     while attempts < MAX_ATTEMPTS and (at := text.find("{", at)) >= 0:
@@ -194,10 +194,10 @@ def read_fields(reply: str) -> Reading[dict[str, Any]]:
     if reason:
         return Reading(reason=reason)
     if not is_whole and reply.lstrip()[:1] == "{":
-        return Reading(reason=f"the object is longer than {LONGEST:,} characters")
+        return Reading(reason=f"the object is longer than {MAX_CHARACTERS:,} characters")
     if text.startswith('"{'):  # an object inside a JSON string
         text = _unescaped(text.strip('"'))
-    found = [one for one in _located(text) if one.value and not _is_template(one.value)]
+    found = [one for one in _located_objects(text) if one.value and not _is_template(one.value)]
     blocks = [block.inside for block in fenced_blocks(text)] if "```" in text else []
     fenced = [one for one in found if any(a <= one.start < b for a, b in blocks)]
     if fenced and fenced[-1] is found[-1]:  # an object before a fence is an example of the form
@@ -223,7 +223,7 @@ def _is_template(value: dict[str, Any]) -> bool:
 
 # Keys whose value is no answer. "second_choice", "rejected", "reason"; not "answer".
 _OTHER_KEYS = late_regex(r"second|alternativ|other|previous|reject|reason|explan|note", re.I)
-SEVERAL = "two different answers are marked"
+SEVERAL_ANSWERS = "two different answers are marked"
 
 
 def set_off(
@@ -241,11 +241,11 @@ def set_off(
         if len(known) == 1:
             return Reading(answer=known.pop(), tier="stated")
         if known:
-            return Reading(reason=SEVERAL)
+            return Reading(reason=SEVERAL_ANSWERS)
     values = objects(reply.raw) if "{" in reply.raw else []
     readings = [answer_of_object(value, take, keys, asked) for value in values]
     if len({one.answer for one in readings} - {None}) > 1:
-        return Reading(reason=SEVERAL)
+        return Reading(reason=SEVERAL_ANSWERS)
     return readings[-1] if readings else None
 
 

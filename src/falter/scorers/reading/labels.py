@@ -13,7 +13,7 @@ from falter.scorers.reading.candidates import (
     MAX_MENTIONS,
     Finder,
     Span,
-    settle,
+    read_candidate,
 )
 from falter.scorers.reading.cleaning import clean, is_cut
 from falter.scorers.reading.phrases import (
@@ -25,15 +25,15 @@ from falter.scorers.reading.reading import Reading
 MAX_LABELS = 200  # labels of one set
 _WORD = named_regex("scorers/reading", "word")
 # Characters between two words of a label: "follow-up", "follow up", "Follow_Up".
-_INSIDE = frozenset(" \t\n_/-'\"’,;.()&:*")
+_GAP_CHARACTERS = frozenset(" \t\n_/-'\"’,;.()&:*")
 _MAX_GAP = 5  # characters between two words of a label
-_AND = frozenset(["and", "und", "et", "y", "e", "en"])
+_AND_WORDS = frozenset(["and", "und", "et", "y", "e", "en"])
 _ENDINGS = ("ment", "ness", "tion", "ion", "ing", "ly", "ed", "os", "as", "o", "a", "e", "d", "s")
-_FORMS_WORDS = " s es d ed ly al ally ing er e n en r o a os as ness tion ion ment able ive"
-_FORMS = frozenset(_FORMS_WORDS.split(" "))
-_SHORT = 3  # letters; a label up to this length that has capitals must match in case
-_STEM = 4  # first letters by which inflected labels are looked up
-_NEGATED = ("in", "un", "im", "ir", "dis", "non")
+_INFLECTION_WORDS = " s es d ed ly al ally ing er e n en r o a os as ness tion ion ment able ive"
+_INFLECTIONS = frozenset(_INFLECTION_WORDS.split(" "))
+_SHORT_LABEL_LETTERS = 3  # letters; a label up to this length that has capitals must match in case
+_STEM_LETTERS = 4  # first letters by which inflected labels are looked up
+_NEGATING_PREFIXES = ("in", "un", "im", "ir", "dis", "non")
 
 
 def folded(text: str) -> str:
@@ -53,7 +53,7 @@ def _folded_character(char: str) -> str:
 
 def _label_words(label: str) -> tuple[str, ...]:
     words = _WORD.findall(folded(label))
-    return tuple(w for n, w in enumerate(words) if n == 0 or w not in _AND)
+    return tuple(w for n, w in enumerate(words) if n == 0 or w not in _AND_WORDS)
 
 
 class _Index:
@@ -75,13 +75,13 @@ class _Index:
             if len(words) > 1 and words[0].isalpha() and len(label) <= 30:
                 # "follow-up" is also written "followup".
                 self._add(("".join(words),), n)
-            if len(words) == 1 and words[0].isalpha() and len(words[0]) > _SHORT:
+            if len(words) == 1 and words[0].isalpha() and len(words[0]) > _SHORT_LABEL_LETTERS:
                 stem = _stem(words[0])
                 # A stem that begins two labels identifies neither.
                 if not any(other != words[0] and other.startswith(stem) for other in names):
-                    self.by_stem.setdefault(stem[:_STEM], []).append((stem, words[0], n))
+                    self.by_stem.setdefault(stem[:_STEM_LETTERS], []).append((stem, words[0], n))
                 if len(labels) == 2:
-                    for prefix in _NEGATED:
+                    for prefix in _NEGATING_PREFIXES:
                         # With two labels, "unhelpful" denies "helpful" and so means the other.
                         if prefix + words[0] not in names:
                             self._add((prefix + words[0],), 1 - n)
@@ -106,7 +106,9 @@ class _Index:
             if n is not None:
                 return [(0, len(text), n)]
         by_word, by_stem, found, behind = self.by_word, self.by_stem, list[Span](), 0
-        hits = [m for m in _WORD.finditer(low) if m[0] in by_word or m[0][:_STEM] in by_stem]
+        hits = [
+            m for m in _WORD.finditer(low) if m[0] in by_word or m[0][:_STEM_LETTERS] in by_stem
+        ]
         for hit in hits:
             if hit.start() < behind:
                 continue
@@ -144,31 +146,31 @@ class _Index:
             for wanted in rest:
                 end += 1
                 # "billing and refunds", for a label that has another sign between the words.
-                if end < len(words) and words[end][2] in _AND:
+                if end < len(words) and words[end][2] in _AND_WORDS:
                     end += 1
                 if end >= len(words) or words[end][2] != wanted:
                     break
                 gap = low[words[end - 1][1] : words[end][0]]
-                if len(gap) > _MAX_GAP or not _INSIDE.issuperset(gap):
+                if len(gap) > _MAX_GAP or not _GAP_CHARACTERS.issuperset(gap):
                     break
             else:
                 return end - at + 1, n
-        for stem, _, n in self.by_stem.get(word[:_STEM], ()):
-            if word.startswith(stem) and word[len(stem) :] in _FORMS:
+        for stem, _, n in self.by_stem.get(word[:_STEM_LETTERS], ()):
+            if word.startswith(stem) and word[len(stem) :] in _INFLECTIONS:
                 return 1, n
         return 0, -1
 
     def _is_cased(self, text: str, start: int, end: int, who: int) -> bool:
         """Return False if a short label occurs in another case inside a text: "go" is not Go."""
         label = self.labels[who]
-        if len(label) > _SHORT or label == label.lower() or len(text) <= 20:
+        if len(label) > _SHORT_LABEL_LETTERS or label == label.lower() or len(text) <= 20:
             return True
         return text[start:end] == label
 
 
 def _stem(word: str) -> str:
     for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= (_STEM + (len(ending) > 2)):
+        if word.endswith(ending) and len(word) - len(ending) >= (_STEM_LETTERS + (len(ending) > 2)):
             return word[: -len(ending)]
     return word
 
@@ -195,7 +197,7 @@ def read_label(
     cleaned = clean(reply, keeps_tags=any("<" in label for label in labels))
     if cleaned.reason:
         return Reading(reason=cleaned.reason)
-    found = settle(cleaned, label_finder(labels), len(labels), question)
+    found = read_candidate(cleaned, label_finder(labels), len(labels), question)
     if found.answer is None:
         return Reading(reason=found.reason)
     if found.tier == "inferred" and (cut or is_cut(cleaned.text)):
@@ -220,7 +222,7 @@ _BOTH = named_regex("scorers/reading", "both")
 
 
 @cache
-def _spoken() -> _Index:
+def _yes_no_index() -> _Index:
     """Return an index of the phrases that mean yes or no, in all languages."""
     index = _Index(())
     for language in LANGUAGES:
@@ -238,7 +240,7 @@ def _spoken() -> _Index:
 def _find_yes_no(text: str) -> list[Span]:
     """Return the words for yes and no in the positions of an answer, as spans."""
     found, asides = list[Span](), list[Span]()
-    for start, end, who in _spoken().find(text)[-2 * MAX_MENTIONS :]:
+    for start, end, who in _yes_no_index().find(text)[-2 * MAX_MENTIONS :]:
         before, word = text[max(0, start - 80) : start], text[start:end].lower()
         if not _OPENS.search(before[-30:]) or _IDLE.match(text, end):
             continue
@@ -268,7 +270,7 @@ def read_yes_no(reply: str, question: str = "", *, cut: bool = False) -> Reading
         return Reading(reason=cleaned.reason)
     if _BOTH.search(cleaned.text[:500]):
         return Reading(reason="the reply says yes under a condition, or both")
-    found = settle(cleaned, _find_yes_no, 0, question, opens=True)
+    found = read_candidate(cleaned, _find_yes_no, 0, question, opens=True)
     if found.answer is None:
         return Reading(reason=found.reason)
     if found.tier == "inferred" and (cut or is_cut(cleaned.text)):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from falter.records.lazy_regex import late_regex, named_regex
-from falter.scorers.reading.candidates import MAX_MENTIONS, Finder, Span, settle
+from falter.scorers.reading.candidates import MAX_MENTIONS, Finder, Span, read_candidate
 from falter.scorers.reading.cleaning import clean, is_cut
 from falter.scorers.reading.labels import MAX_LABELS, folded, label_finder
 from falter.scorers.reading.reading import Reading
@@ -126,7 +126,7 @@ def read_letter(
     cleaned = clean(reply, keeps_tags=any("<" in text for text in texts))
     if cleaned.reason:
         return Reading(reason=cleaned.reason)
-    found = settle(cleaned, option_finder(letters, texts), len(texts), question)
+    found = read_candidate(cleaned, option_finder(letters, texts), len(texts), question)
     if found.tier == "inferred" and (cut or is_cut(cleaned.text)):
         return Reading(reason="the reply was cut off before it marked an answer")
     return found

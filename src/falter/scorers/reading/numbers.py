@@ -32,8 +32,8 @@ from falter.scorers.reading.places import (
 )
 from falter.scorers.reading.reading import Reading
 
-_SHORT = 8  # words; in a response up to this length any only number counts
-MAX_TEXT = 200  # maximum characters of a box or value that holds a number
+_SHORT_RESPONSE_WORDS = 8  # words; in a response up to this length any only number counts
+MAX_TEXT_CHARACTERS = 200  # maximum characters of a box or value that holds a number
 # A rating: "7/10", "4.5 / 5"; the scale is removed, so that it does not count as a number. Not
 # "1/2", a fraction, and not "3/10/2024", a date.
 _OUT_OF = late_regex(r"(?<![\d/.,])(\d{1,3}(?:[.,]\d)?)\s?/\s?(?:4|5|6|10|20|100)(?![\d/.,]\d|\d)")
@@ -50,9 +50,9 @@ def read_number(reply: str, question: str = "", *, cut: bool = False) -> Reading
     if cleaned.reason:
         return Reading(reason=cleaned.reason)
     asked = asked_of(question)
-    found = _set_off(cleaned, asked)
+    found = _set_off_number(cleaned, asked)
     if found is None:
-        found = _in_prose(cleaned, asked, question, cut)
+        found = _prose_number(cleaned, asked, question, cut)
     value = found.answer
     if value is None:
         return found
@@ -70,11 +70,11 @@ _UNFINISHED = late_regex(r"\d[.,]?\s*\Z")  # "7." may go on as 7.5
 _VALUE_KEYS = r"answer|result|total|number|final|antwort|réponse|respuesta"
 
 
-def _set_off(cleaned: Cleaned, asked: Question) -> Reading[Decimal] | None:
+def _set_off_number(cleaned: Cleaned, asked: Question) -> Reading[Decimal] | None:
     """Return the number in an answer tag, a box or an object; None if there is none of these."""
 
     def take(value: Any) -> Decimal | None:
-        return _result(value, asked)
+        return _json_number(value, asked)
 
     found = set_off(cleaned, take, _VALUE_KEYS, asked.words)
     if found is not None:
@@ -84,12 +84,12 @@ def _set_off(cleaned: Cleaned, asked: Question) -> Reading[Decimal] | None:
     return Reading(reason="the object is broken") if cleaned.raw.startswith("{") else None
 
 
-def _result(value: Any, asked: Question) -> Decimal | None:
+def _json_number(value: Any, asked: Question) -> Decimal | None:
     """Return the number of a JSON value: a number, or the only number of a text, after any `=`."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         # No answer has more than 60 digits, but JSON may hold a number with millions.
         return Decimal(str(value)) if abs(value) < 10**60 else None
-    if not isinstance(value, str) or len(value) > MAX_TEXT:
+    if not isinstance(value, str) or len(value) > MAX_TEXT_CHARACTERS:
         return None
     text = without_latex(value)
     # A box with "5 ± 1" or "2x + 3" holds no single number.
@@ -103,7 +103,7 @@ def _result(value: Any, asked: Question) -> Decimal | None:
 # In prose
 
 
-def _in_prose(cleaned: Cleaned, asked: Question, question: str, cut: bool) -> Reading[Decimal]:
+def _prose_number(cleaned: Cleaned, asked: Question, question: str, cut: bool) -> Reading[Decimal]:
     """Return the number that prose marks or concludes with."""
     text = without_latex(cleaned.text)
     if asked.rated:
@@ -117,11 +117,11 @@ def _in_prose(cleaned: Cleaned, asked: Question, question: str, cut: bool) -> Re
     row = tag_text(text, [(n.start, n.end, i) for i, n in enumerate(numbers)], question)
     refused = refusal_at(row)
     # Before refusals and hedges: a number that a reply itself marks is its answer.
-    marked = _marked(row, numbers, asked)
+    marked = _marked_number(row, numbers, asked)
     if marked is not None:
         return marked
     places = places_in(row, numbers, asked)
-    short = _short(row, numbers, places)
+    short = _short_number(row, numbers, places)
     if short is not None:
         return Reading(answer=short, tier="stated")
     if not cleaned.is_whole:
@@ -134,8 +134,8 @@ def _in_prose(cleaned: Cleaned, asked: Question, question: str, cut: bool) -> Re
         return Reading(reason="the reply was cut off before it marked an answer")
     if CORRECTED.search(row.tags):
         return Reading(reason="the reply corrects itself")
-    bold = _bold(cleaned, asked, places)
-    found = _concluded(row, places, asked)
+    bold = _bold_number(cleaned, asked, places)
+    found = _concluded_number(row, places, asked)
     if bold is None:
         return found
     if found.answer in (None, bold):
@@ -143,7 +143,7 @@ def _in_prose(cleaned: Cleaned, asked: Question, question: str, cut: bool) -> Re
     return Reading(reason="the number in bold is not the one concluded")
 
 
-def _short(row: Row, numbers: Sequence[Number], places: list[Place]) -> Decimal | None:
+def _short_number(row: Row, numbers: Sequence[Number], places: list[Place]) -> Decimal | None:
     """Return the number if a response is, begins or ends with a line of a number and its unit."""
     sentences = row.sentences()
     whole = len(sentences) == 1
@@ -177,7 +177,7 @@ def _is_alone(row: Row, sentence: tuple[int, int], places: list[Place], *, whole
     )
 
 
-def _marked(row: Row, numbers: Sequence[Number], asked: Question) -> Reading[Decimal] | None:
+def _marked_number(row: Row, numbers: Sequence[Number], asked: Question) -> Reading[Decimal] | None:
     """Return the number after a mark: "the answer is", "Answer:"."""
     values, ends = list[Decimal](), list[int]()
     for first, end in row.sentences():
@@ -233,7 +233,7 @@ def _chain_end(row: Row, at: int) -> int:
     return at
 
 
-def _bold(cleaned: Cleaned, asked: Question, places: list[Place]) -> Decimal | None:
+def _bold_number(cleaned: Cleaned, asked: Question, places: list[Place]) -> Decimal | None:
     """Return the only number in bold type with nothing but its unit."""
     known = {place.value for place in places}
     values = set()
@@ -252,7 +252,7 @@ def _bold(cleaned: Cleaned, asked: Question, places: list[Place]) -> Decimal | N
 _LED = re.compile(r"[\n.>:,]s")
 
 
-def _concluded(row: Row, places: list[Place], asked: Question) -> Reading[Decimal]:
+def _concluded_number(row: Row, places: list[Place], asked: Question) -> Reading[Decimal]:
     """Return the number of a final calculation or conclusion, or else the only number."""
     firm = [place for place in places if not place.weak]
     if not firm:
@@ -265,14 +265,14 @@ def _concluded(row: Row, places: list[Place], asked: Question) -> Reading[Decima
     if HAS_CJK.search(row.text) and _single_value(fresh) is None:
         return Reading(reason="the reply gives several numbers")
     # From the strongest evidence to the weakest.
-    for choose in (_calculated, _last_led, _only_fitting, _only):
+    for choose in (_calculated_number, _last_conclusion, _only_fitting_number, _only_number):
         value = choose(row, fresh, asked)
         if value is not None:
             return Reading(answer=value, tier="inferred")
     return Reading(reason=f"the reply gives {len({p.value for p in fresh})} numbers")
 
 
-def _last_led(row: Row, fresh: list[Place], asked: Question) -> Decimal | None:
+def _last_conclusion(row: Row, fresh: list[Place], asked: Question) -> Decimal | None:
     """Return the number of the last sentence that draws a conclusion, or None."""
     start, end = row.sentence_at(fresh[-1].at)
     led = list(_LED.finditer("\n" + row.part(start, end)[1:]))
@@ -283,7 +283,7 @@ def _last_led(row: Row, fresh: list[Place], asked: Question) -> Decimal | None:
     ]
     if asked.counted and any(p.fits for p in fresh):
         return _single_value([p for p in here if p.fits])
-    return _single_value(here) or (here[-1].value if _equation(row, here[-1]) else None)
+    return _single_value(here) or (here[-1].value if _follows_equals(row, here[-1]) else None)
 
 
 def _single_value(places: Sequence[Place]) -> Decimal | None:
@@ -292,17 +292,17 @@ def _single_value(places: Sequence[Place]) -> Decimal | None:
     return values.pop() if len(values) == 1 else None
 
 
-def _equation(row: Row, place: Place) -> bool:
+def _follows_equals(row: Row, place: Place) -> bool:
     """Return True if an equals sign precedes a number."""
     start = row.spans[place.at][0]
     return EQUALS.search(row.text[max(0, start - 5) : start]) is not None
 
 
-def _calculated(row: Row, fresh: list[Place], asked: Question) -> Decimal | None:
+def _calculated_number(row: Row, fresh: list[Place], asked: Question) -> Decimal | None:
     """Return the result of a calculation that ends the response, or None."""
     start, end = row.sentence_at(fresh[-1].at)
     here = [p for p in fresh if start <= p.at < end]
-    results = [p for p in here if _equation(row, p)]
+    results = [p for p in here if _follows_equals(row, p)]
     last = end == len(row.values) and "k" not in row.part(start, end)
     if not results or results[-1] is not here[-1] or not last:
         return None
@@ -310,7 +310,7 @@ def _calculated(row: Row, fresh: list[Place], asked: Question) -> Decimal | None
     return None if misses else results[-1].value
 
 
-def _only_fitting(row: Row, fresh: list[Place], asked: Question) -> Decimal | None:
+def _only_fitting_number(row: Row, fresh: list[Place], asked: Question) -> Decimal | None:
     """Return the only number with the requested unit or noun, unless "but" gives another."""
     fitting = [p for p in fresh if p.fits]
     value = _single_value(fitting)
@@ -320,12 +320,12 @@ def _only_fitting(row: Row, fresh: list[Place], asked: Question) -> Decimal | No
     return value
 
 
-def _only(row: Row, fresh: list[Place], asked: Question) -> Decimal | None:
+def _only_number(row: Row, fresh: list[Place], asked: Question) -> Decimal | None:
     """Return the only number of a response, if its sentence relates to the question."""
     value = _single_value(fresh)
     if value is None or not asked.words:
         return value
-    if "=" in row.text and not any(_equation(row, p) for p in fresh):
+    if "=" in row.text and not any(_follows_equals(row, p) for p in fresh):
         return None
     start, end = row.sentence_at(fresh[-1].at)
     words = {
@@ -337,9 +337,9 @@ def _only(row: Row, fresh: list[Place], asked: Question) -> Decimal | None:
     corrects = "h" in row.part(start, end) and "b" in row.part(start, end)
     related = (
         words & asked.words
-        or _equation(row, fresh[-1])
+        or _follows_equals(row, fresh[-1])
         or corrects
         or end - start <= 4
-        or len(row.values) <= _SHORT
+        or len(row.values) <= _SHORT_RESPONSE_WORDS
     )
     return value if related else None

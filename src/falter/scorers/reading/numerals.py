@@ -11,7 +11,7 @@ from typing import NamedTuple
 from falter.records.lazy_regex import late_regex, named_patterns, named_regex
 from falter.scorers.reading.phrases import LANGUAGES, language_of, stop_words, words_of
 
-LONGEST = 60  # characters of one number
+MAX_NUMBER_CHARACTERS = 60  # characters of one number
 
 
 class Number(NamedTuple):
@@ -44,7 +44,7 @@ _ALONE_NO_NUMBER_WORDS = (
 )
 _ALONE_NO_NUMBER = frozenset(_ALONE_NO_NUMBER_WORDS.split())
 """Words that are also verbs, months or units; they are numbers only next to another number."""
-_EXTRA = {
+_EXTRA_NUMBERS = {
     "vingts": 20, "dreissig": 30, "catorze": 14, "dezasseis": 16, "veintidós": 22, "veintiún": 21,
     "veintiuna": 21, "ventun": 21, "veintitrés": 23, "veintiséis": 26, "ventitré": 23, "duas": 2,
     "deux": 2, "zwo": 2, "eins": 1,
@@ -65,19 +65,19 @@ def vocabulary() -> Vocabulary:
             if "-" not in ten:
                 small[ten] = 10 * n
             for unit, name in enumerate(units[1:10], start=1):
-                small.update(_joined(language, ten, n, unit, name))
+                small.update(_one_word_numbers(language, ten, n, unit, name))
         for name, found in (("hundreds", hundreds), ("scales", scales), ("parts", parts)):
             for entry in filter(None, map(str.strip, lists.get(name, "").split(","))):
                 value, word = entry.split()
                 found[word] = int(value)
         joints |= {w.strip() for w in lists.get("and", "").split(",") if " " not in w.strip()}
-    small |= _EXTRA | dict.fromkeys(_ARTICLES, 1)
+    small |= _EXTRA_NUMBERS | dict.fromkeys(_ARTICLES, 1)
     small.pop("", None)
     words = {w: n for w, n in scales.items() if len(w) > 3 or w == "mil"} | hundreds | small
     return Vocabulary(small, hundreds, scales, parts, frozenset(joints), words)
 
 
-def _joined(language: str, ten: str, n: int, unit: int, name: str) -> dict[str, int]:
+def _one_word_numbers(language: str, ten: str, n: int, unit: int, name: str) -> dict[str, int]:
     """Return the one-word number for a ten and a unit: einundzwanzig, ventuno, veintidós."""
     value = 10 * n + unit
     if language == "de":
@@ -150,7 +150,7 @@ class _Sum:
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-def _spelled(low: str) -> Iterator[Number]:
+def _spelled_numbers(low: str) -> Iterator[Number]:
     """Yield the numbers written as words in a lower-case text."""
     known = vocabulary()
     number, start, end = _Sum(), 0, 0
@@ -184,13 +184,13 @@ def _is_number(low: str, start: int, end: int, words: list[str]) -> bool:
 
 
 _DIGITAL = named_patterns("scorers/reading")["digital"]
-_HALF = {
+_FRACTION_CHARACTERS = {
     "½": "0.5", "¼": "0.25", "¾": "0.75", "⅓": "0.3333333333333333", "⅔": "0.6666666666666667",
     "⅕": "0.2", "⅖": "0.4", "⅗": "0.6", "⅘": "0.8", "⅛": "0.125", "⅜": "0.375", "⅝": "0.625",
     "⅞": "0.875",
 }  # fmt: skip
 _KANJI = {"千": 10**3, "万": 10**4, "億": 10**8, "兆": 10**12}
-_RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+_FROM_SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
 @cache
@@ -208,7 +208,7 @@ def _written_pattern() -> re.Pattern[str]:
         r"|\s?\^\s?\{?(?P<raised>\d{1,2})\}?(?![\w.])|(?P<super>[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2})(?!\w)"
         r"|e(?P<e>[-+−]?\d{1,3})(?!\w)|\s?/\s?(?P<below>\d{1,9})(?![\d/]|[.,]\d)"
         r"|\s(?P<part>\d{1,4})/(?P<whole>\d{1,4})(?!\d)"
-        rf"|\s?(?P<mark>[{''.join(_HALF)}])"
+        rf"|\s?(?P<mark>[{''.join(_FRACTION_CHARACTERS)}])"
         rf"|(?:[\s-]?(?P<scale>{scale})|(?P<letter>[kmb]))(?![\w.]\w|\w|/)"
         r"|(?P<kanji>[千万億兆](?:\d+[千万億]?)?))?"
     )
@@ -243,16 +243,19 @@ def decimal(digits: str, *, commas: bool) -> Decimal | None:
         return None
 
 
-def _scaled(match: re.Match[str], value: Decimal) -> Decimal | None:
+def _scaled_value(match: re.Match[str], value: Decimal) -> Decimal | None:
     """Return the value with the power, fraction or scale after its digits; None if too large."""
     power = (
-        match["power"] or match["stars"] or match["e"] or (match["high"] or "").translate(_RAISED)
+        match["power"]
+        or match["stars"]
+        or match["e"]
+        or (match["high"] or "").translate(_FROM_SUPERSCRIPT)
     )
     try:
         if power:
             exponent = int(power.replace("−", "-"))
             return value.scaleb(exponent) if abs(exponent) < 100 else None
-        if raised := match["raised"] or (match["super"] or "").translate(_RAISED):
+        if raised := match["raised"] or (match["super"] or "").translate(_FROM_SUPERSCRIPT):
             return value ** int(raised) if value < 10**6 else None
         if match["below"]:
             return value / Decimal(match["below"])
@@ -261,7 +264,7 @@ def _scaled(match: re.Match[str], value: Decimal) -> Decimal | None:
     except (DivisionByZero, InvalidOperation, Overflow, ValueError):
         return None
     if match["mark"]:
-        return value + Decimal(_HALF[match["mark"]])
+        return value + Decimal(_FRACTION_CHARACTERS[match["mark"]])
     if scale := match["scale"]:
         return value * vocabulary().scales[scale]
     if match["letter"]:
@@ -273,10 +276,10 @@ def _scaled(match: re.Match[str], value: Decimal) -> Decimal | None:
     return value
 
 
-def _written(text: str, low: str, *, commas: bool) -> Iterator[Number]:
+def _written_numbers(text: str, low: str, *, commas: bool) -> Iterator[Number]:
     """Yield the numbers written in digits."""
     for match in _written_pattern().finditer(low):
-        if match.end() - match.start() > LONGEST:
+        if match.end() - match.start() > MAX_NUMBER_CHARACTERS:
             continue
         if match["letter"] and match["letter"] != "k" and text[match.start("letter")].islower():
             value = decimal(match["digits"], commas=commas)  # 5 m is five metres
@@ -289,7 +292,7 @@ def _written(text: str, low: str, *, commas: bool) -> Iterator[Number]:
                 yield Number(value, match.start(), match.end("digits"))
                 yield Number(Decimal(match["below"]), match.start("below"), match.end())
                 continue
-            value = None if value is None else _scaled(match, value)
+            value = None if value is None else _scaled_value(match, value)
         if value is not None:
             negative = match["sign"] is not None and match["sign"] != "+"
             yield Number(-value if negative else value, match.start(), end)
@@ -341,20 +344,22 @@ def numbers_in(text: str, *, commas: bool | None = None) -> list[Number]:
     if commas is None:
         commas = writes_commas(text)
     if any(map(str.isdecimal, text)):
-        found += _written(text, low, commas=commas)
-    words = list(_spelled(low))
-    found += _with_parts(low, words)
-    for match in re.finditer(rf"(?<!\d)[{''.join(_HALF)}]", low) if not low.isascii() else ():
-        found.append(Number(Decimal(_HALF[match[0]]), *match.span()))
+        found += _written_numbers(text, low, commas=commas)
+    words = list(_spelled_numbers(low))
+    found += _numbers_and_fractions(low, words)
+    for match in (
+        re.finditer(rf"(?<!\d)[{''.join(_FRACTION_CHARACTERS)}]", low) if not low.isascii() else ()
+    ):
+        found.append(Number(Decimal(_FRACTION_CHARACTERS[match[0]]), *match.span()))
     out, end = list[Number](), -1
     for number in sorted(found, key=lambda n: (n.start, -n.end)):
         if number.start >= end:
-            out.append(_grown(low, number))
+            out.append(_extended_number(low, number))
             end = out[-1].end
     return out
 
 
-def _with_parts(low: str, words: list[Number]) -> Iterator[Number]:
+def _numbers_and_fractions(low: str, words: list[Number]) -> Iterator[Number]:
     """Yield numbers in words, with fractions: three quarters."""
     parts = vocabulary().parts
     for number in words:
@@ -374,7 +379,7 @@ _MINUS = late_regex(r"(?:\A|[\s:=(*>])((?:minus|negative|meno|menos|moins|min)\s
 _TAKES_AWAY = late_regex(r"[\d)²³%$€]\s*(?:minus|negative|meno|menos|moins|min)\s\Z")
 
 
-def _grown(low: str, number: Number) -> Number:
+def _extended_number(low: str, number: Number) -> Number:
     """Return a number extended by a half, a scale or a dozen after it and by a minus before it."""
     value, start, end = number
     if low[end : end + 1] == " ":

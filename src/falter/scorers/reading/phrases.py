@@ -25,7 +25,7 @@ TAGS = {
 }  # fmt: skip
 """Tag of each kind of phrase. A candidate has the tag `c`, any other word `w`."""
 WILD = "..."
-_REACH = 8  # words that "..." may stand for
+_MAX_WILD_WORDS = 8  # words that "..." may stand for
 
 Phrase = tuple[tuple[str, ...], str]
 Trie = Mapping[str, str | tuple[Phrase, ...]]
@@ -186,7 +186,7 @@ def _gap(text: str) -> str:
     return tag
 
 
-_INSIDE = frozenset(" \t-_'\"*/,.")
+_GAP_CHARACTERS = frozenset(" \t-_'\"*/,.")
 
 
 def tag_text(text: str, candidates: Sequence[tuple[int, int, int]] = (), hint: str = "") -> Row:
@@ -265,7 +265,7 @@ class _Tagger:
             n = at
             for word in rest:
                 n += 1
-                if words[n][2] != word or not _INSIDE.issuperset(
+                if words[n][2] != word or not _GAP_CHARACTERS.issuperset(
                     self.low[words[n - 1][1] : words[n][0]]
                 ):
                     break
@@ -281,7 +281,7 @@ class _Tagger:
         if tuple(w for _, _, w in words[at + 1 : at + 1 + len(first)]) != first:
             return False
         begin = at + 1 + len(first)
-        for n in range(begin, min(len(words), begin + _REACH + 1)):
+        for n in range(begin, min(len(words), begin + _MAX_WILD_WORDS + 1)):
             if _gap(self.low[words[n - 1][1] : words[n][0]]) in "\n.?":
                 return False
             if tuple(w for _, _, w in words[n : n + len(last)]) == last:
@@ -290,7 +290,7 @@ class _Tagger:
 
 
 _DECLINE_BUT = late_regex(r"(?:but|however|aber|mais|pero|ma|maar|mas),? (?:i can\b(?!'t| ?not| only)|here|ich kann|je peux|puedo|posso|ik kan)")  # fmt: skip  # noqa: E501
-MAX_LENGTH = 20_000  # characters searched for a refusal
+MAX_SEARCHED_CHARACTERS = 20_000  # characters searched for a refusal
 
 
 def refusal_at(row: Row) -> int | None:
@@ -309,4 +309,4 @@ def refusal_at(row: Row) -> int | None:
 
 def declines(text: str) -> bool:
     """Return True if a text refuses, asks back, or says that the answer is unknown."""
-    return refusal_at(tag_text(text[:MAX_LENGTH])) is not None
+    return refusal_at(tag_text(text[:MAX_SEARCHED_CHARACTERS])) is not None
