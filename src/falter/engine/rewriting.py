@@ -57,7 +57,7 @@ from falter.store.rewrites import (
     put_rewrites,
     put_samples,
     scan_rewrites,
-    scan_samples,
+    all_samples,
 )
 from falter.store.store import Store
 from falter.tasks.task import Task
@@ -355,7 +355,7 @@ def judge_rewrites(
     rater `judge:NAME`. They do not decide if a rewrite is used.
     """
     samples = {sample.id: sample for sample in map(sample_of, rewrites) if sample.shown}
-    samples |= {key: s for key, s in scan_samples(store).items() if s.flaw is not None}
+    samples |= {key: s for key, s in all_samples(store).items() if s.flaw is not None}
     client = connect_writer(judge)
     target = writing_target(client, judge)
     requests = {r.key: r for r in (_rating_request(s, target) for s in samples.values())}

@@ -54,7 +54,7 @@ from falter.records.types import BASELINE, Run
 from falter.rewrites.bank import model_made
 from falter.scorers import scorers
 from falter.store.store import Store
-from falter.store.studies import StoredPart, StoredStudy, put_study, single_run
+from falter.store.studies import StoredPart, StoredStudy, put_study, as_study
 from falter.tasks.task import Task
 
 OF_A_PART = ("limit", "demonstrations", "scorer")
@@ -396,7 +396,7 @@ def carry_out_study(
         run, reader = done[0][1], study.spec.experiment.reader
         if reader is not None and shard is None:
             ask_extractor(store, run, run_scorers(run), reader, watch)
-        return single_run(store.find_run(run.id))
+        return as_study(store.find_run(run.id))
     stored = StoredStudy(
         protocol=study.spec.protocol.name,
         preset=study.spec.preset,

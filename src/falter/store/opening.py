@@ -59,7 +59,7 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
         # Used by one thread at a time; in a notebook a run has a separate thread.
         db = sqlite3.connect(path, isolation_level=None, timeout=_OPENING, check_same_thread=False)
     except (sqlite3.Error, OSError) as error:
-        raise trouble(path, error, opening=True) from error
+        raise store_error(path, error, opening=True) from error
     with _closed_if_faulty(db, path):
         db.text_factory = _lenient  # a damaged schema may not be UTF-8
         _refuse_foreign_code(db, path)
@@ -86,7 +86,7 @@ def _closed_if_faulty(db: sqlite3.Connection, path: Path) -> Iterator[None]:
     except BaseException as error:
         db.close()
         if isinstance(error, FAULTS):
-            raise trouble(path, error, opening=True) from error
+            raise store_error(path, error, opening=True) from error
         raise
 
 
@@ -187,7 +187,7 @@ def _code(error: BaseException) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def trouble(path: Path, error: Exception, *, opening: bool = False) -> StoreError:
+def store_error(path: Path, error: Exception, *, opening: bool = False) -> StoreError:
     """Return the `StoreError` for a SQLite error: `StoreBusy` for a lock or a full disk."""
     code = _code(error)
     if code in _BUSY:
