@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING or __package__:
     from falter.sandbox import _locks as locks
-    from falter.sandbox._data import LARGEST, described, pack, receive, send, unpack
+    from falter.sandbox._data import MAX_MESSAGE_BYTES, described, pack, receive, send, unpack
     from falter.sandbox._judge import judge, module_of
 else:  # a script, which is started without the folder it is in
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     import _locks as locks
-    from _data import LARGEST, described, pack, receive, send, unpack
+    from _data import MAX_MESSAGE_BYTES, described, pack, receive, send, unpack
     from _judge import judge, module_of
 
     del sys.path[0]
@@ -36,7 +36,7 @@ _PRELOADED = """
     bisect collections copy datetime functools hashlib heapq itertools math operator random re
     statistics string textwrap typing
 """
-_FAREWELL = 5.0
+_FAREWELL_SECONDS = 5.0
 # States that a judge reports to the server, one byte each: tests read, tests running, verdict sent,
 # candidate lost.
 _READ, _RUNNING, _SPOKEN, _LOST = b"TRVL"
@@ -68,7 +68,7 @@ def _answer(entry: Any, call: dict[str, Any]) -> dict[str, Any]:
         # Only if the program changed them in place, as a sort does.
         if after != call["args"]:
             reply["args"] = after
-        if len(json.dumps(reply)) > LARGEST:
+        if len(json.dumps(reply)) > MAX_MESSAGE_BYTES:
             raise ValueError("the returned value is too large")
         return reply
     except BaseException as error:
@@ -125,7 +125,7 @@ def run_job(header: dict[str, Any], source: int, sink: int) -> bool:
         os.close(fd)
     said, in_time = _followed(states, deadline)
     os.close(states)
-    how_it_ended = _how(candidate) if _LOST in said else ""
+    how_it_ended = _describe_end(candidate) if _LOST in said else ""
     judge_killed = _end(judging, patience=1.0 if in_time else 0.0)
     _end(candidate)
     if _SPOKEN not in said:
@@ -146,7 +146,7 @@ def _followed(states: int, deadline: float) -> tuple[bytes, bool]:
         said += heard
         # The verdict is decided; the program's time must not limit the writing of it.
         if _SPOKEN in said:
-            deadline = time.monotonic() + _FAREWELL
+            deadline = time.monotonic() + _FAREWELL_SECONDS
 
 
 def _verdict(said: bytes, in_time: bool, how: str, killed: bool) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def _guarded(work: Callable[[], None]) -> NoReturn:
         os._exit(code)
 
 
-def _how(candidate: int) -> str:
+def _describe_end(candidate: int) -> str:
     """Describe how the candidate's process ended.
 
     A process that closed its pipe but still runs after one second is reported as having hung up.
