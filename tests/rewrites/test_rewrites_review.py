@@ -35,7 +35,7 @@ from falter.rewrites.reviews import (
     sheet_csv,
 )
 from falter.rewrites.sheet import guarded, read_rating, unguarded
-from falter.store.rewrites import put_rewrites, all_reviews
+from falter.store.rewrites import all_reviews, put_rewrites
 from falter.store.store import Store
 from rewrite_samples import Wordsmith
 

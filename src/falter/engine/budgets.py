@@ -21,7 +21,7 @@ from falter.records.errors import UsageError, refusal
 from falter.records.planning import Price, estimate_cost
 from falter.stats.layout import Layout, budget_layout, planned_half_widths
 
-SAMPLE = 200
+SAMPLE_ITEMS = 200
 """Approximate number of a panel's items whose prompts are counted; others count as equally long."""
 ROUNDING = 1e-6
 """Fraction of a request that is added to a budget, so that rounding drops no cell."""
@@ -149,7 +149,7 @@ def _affordable(resolved: Resolved) -> int:
     prices = {} if unit == "tokens" else _prices(resolved, panels, unit)
     whole = cells = 0.0
     for place, panel in enumerate(panels):
-        items = panel.items[:: max(1, len(panel.items) // SAMPLE)]
+        items = panel.items[:: max(1, len(panel.items) // SAMPLE_ITEMS)]
         sample = replace(panel, items=items)
         target = replace(panel.target, price=prices.get(place))
         cost = estimate_cost(sample.requests(run.draws, run.repeats), target, set)

@@ -39,7 +39,7 @@ SCALES: Mapping[Question, tuple[int, int]] = {"preference": (0, 2), "similarity"
 """Minimum and maximum of people's ratings for each question."""
 PLACES = {1: 1, 0: 2, 2: 3}
 """A preference as a rating from 1 to 3: the first text, neither, the second text."""
-LONGEST = 6_000
+MAX_SHOWN_CHARACTERS = 6_000
 """Maximum number of characters of a text that the judge is shown."""
 SWAPPED = "/swapped"
 """Suffix of the key of a pair with its texts swapped."""
@@ -170,12 +170,12 @@ def _items(rated: RatedTexts) -> tuple[list[Item], dict[str, list[float]]]:
 def _item(key: str, row: Mapping[str, Any], rated: RatedTexts) -> Item:
     """Return a row of ratings as an item with its quoted texts."""
     context = "\n".join(str(row[name]) for name in rated.context if str(row[name]).strip())
-    about = f"The request:\n{quoted(context, LONGEST)}\n\n" if context else ""
+    about = f"The request:\n{quoted(context, MAX_SHOWN_CHARACTERS)}\n\n" if context else ""
     fields = {
         "rubric": RUBRICS[rated.question],
         "about": about,
-        "first": quoted(str(row[rated.first]) or "(empty)", LONGEST),
-        "second": quoted(str(row[rated.second]) or "(empty)", LONGEST),
+        "first": quoted(str(row[rated.first]) or "(empty)", MAX_SHOWN_CHARACTERS),
+        "second": quoted(str(row[rated.second]) or "(empty)", MAX_SHOWN_CHARACTERS),
     }
     return Item(task="calibration", key=key, fields=fields, choices=RATINGS)
 

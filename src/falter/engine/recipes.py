@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from falter.engine.config import Experiment
-from falter.engine.setting_types import OTHER, GridLevels, Place, RecipeSteps, StepSpec
+from falter.engine.setting_types import SECOND_TEMPLATE, GridLevels, Place, RecipeSteps, StepSpec
 from falter.perturbations import parse_step, perturbations
 from falter.perturbations.configuration import OTHER_TEMPLATE, SettingPerturbation
 from falter.perturbations.recipes import DEFAULT_RECIPES, NOISE_FLOOR, RECIPE_SETS, resolve_step
@@ -62,7 +62,7 @@ def _steps(factor: str, level: Any) -> list[Any]:
     if factor == "temperature":
         return [("temperature", {"value": level})]
     if factor == "template":
-        return [("template", {} if level == OTHER else {"file": level})]
+        return [("template", {} if level == SECOND_TEMPLATE else {"file": level})]
     return list(RecipeSteps().parse(level, Place()))
 
 

@@ -409,14 +409,14 @@ def _cost_of_an_item(full: Resolved, cost: Cost, arms: int) -> ItemCost:
     """Return the cost of one item in all its conditions, with its share of repeated prompts."""
     panel, run = full.panels[0], full.run
     calls = count_cells(1, panel.conditions, run.draws, run.repeats)
-    again = 0.0 if asks_again(run.recipes) else REPEAT_SHARE * run.repeats
+    again = 0.0 if repeats_clean_prompt(run.recipes) else REPEAT_SHARE * run.repeats
     amount = None
     if cost.amount is not None:
         amount = cost.amount / max(1, len(panel.items)) * arms * (1.0 + again / calls)
     return ItemCost(calls=arms * calls + again, amount=amount, currency=cost.currency or "USD")
 
 
-def asks_again(recipes: Sequence[Recipe]) -> bool:
+def repeats_clean_prompt(recipes: Sequence[Recipe]) -> bool:
     """Return True if one of the user's own recipes repeats the clean prompt."""
     return any(recipe.repeat and not recipe.perturbs for recipe in recipes)
 

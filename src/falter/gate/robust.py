@@ -276,7 +276,7 @@ def _plain(result: GateResult, line: CriterionResult) -> dict[str, Any]:
     examples = lost_examples(result, line) if line.verdict != "pass" else ()
     return {
         "verdict": line.verdict,
-        "text": result.line_text(line),
+        "text": result.criterion_text(line),
         "examples": [*map(example_text, examples)],
     }
 

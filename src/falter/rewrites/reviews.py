@@ -26,12 +26,12 @@ from falter.rewrites.agreement import Agreement, Calibration, agreement, calibra
 from falter.rewrites.bank import kind_label, rewrite_label
 from falter.rewrites.sheet import Faults, read_rating, sheet_in, sheet_rows, sheet_text
 from falter.store.rewrites import (
+    all_reviews,
+    all_samples,
     find_samples,
     put_reviews,
     put_sheet,
-    all_reviews,
     scan_rewrites,
-    all_samples,
 )
 from falter.store.store import Store
 from falter.text.meaning import meaning_flags

@@ -50,7 +50,8 @@ _KEYS = {
 
 
 # Runs of earlier versions do not record their `Way`. It is inferred by trial: the first cells of a
-# panel, every token limit up to _MAX_TOKEN_LIMIT, with and without the stop texts of one bundled task.
+# panel, every token limit up to _MAX_TOKEN_LIMIT, with and without the stop texts of one bundled
+# task.
 _TRIED_CELLS, _MAX_TOKEN_LIMIT = 5, 4096
 _WRITTEN: tuple[Asking, ...] = ("chat", "plain")
 _FUNCTIONS_STOP = ("\n```\n", "\nprint(", "\nassert ", "\n# ")

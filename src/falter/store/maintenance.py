@@ -37,8 +37,8 @@ class VerifyReport:
 def verify(store: Store) -> VerifyReport:
     """Check every row's hash and references, every run's plan, the schema and the file.
 
-    Damage is reported, not raised. Each table reports at most `MAX_PROBLEMS_PER_TABLE` problems and the
-    number of further problems.
+    Damage is reported, not raised. Each table reports at most `MAX_PROBLEMS_PER_TABLE` problems and
+    the number of further problems.
     """
     db = store.db
     problems = [*_file_problems(db), *_schema_problems(db)]
@@ -162,7 +162,7 @@ def _planned(db: sqlite3.Connection, number: int) -> bool:
 # Repair: the sound rows of a damaged store are copied into a new store.
 
 
-COMMIT = 2000
+COMMIT_ROWS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +230,7 @@ def _copy(table: str, sound: Soundness, new: Store, problems: list[str]) -> int:
             problems.append(problem)
             continue
         waiting.append(row)
-        if len(waiting) >= COMMIT:
+        if len(waiting) >= COMMIT_ROWS:
             kept += _put(new, insert, waiting)
             waiting = []
     return kept + _put(new, insert, waiting)
