@@ -42,7 +42,7 @@ def verify(store: Store) -> VerifyReport:
     """
     db = store.db
     problems = [*_file_problems(db), *_schema_problems(db)]
-    with _lenient(db):
+    with _lenient_reading(db):
         sound = Soundness(db)
         checked = 0
         for table in COLUMNS:
@@ -68,7 +68,7 @@ def require_sound(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _lenient(db: sqlite3.Connection) -> Iterator[None]:
+def _lenient_reading(db: sqlite3.Connection) -> Iterator[None]:
     """Read texts that are not valid UTF-8 with replacement characters, so that checks see them."""
     before = db.text_factory
     db.text_factory = lambda data: data.decode("utf-8", "replace")
@@ -330,13 +330,13 @@ def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneRepor
     with Store(path) as store:
         if store.claims.has_other_leases():
             raise refusal(UsageError, "store.store_in_use")
-        chosen = [_chosen(store, name) for name in names]
+        chosen = [_study_to_prune(store, name) for name in names]
         gone = _runs_of(store, chosen)
         unfinished = [s.run for s in store.runs() if not s.planned and s.run.id not in gone]
         removed, kept = dict.fromkeys(TABLES, 0), 0
         with contextlib.suppress(_Undo), store.transaction():
             _mark(store, gone)
-            kept = _keep_for(store, unfinished)
+            kept = _keep_responses_of(store, unfinished)
             _require_no_open_batch(store)
             removed["studies"] += _delete_studies(store, chosen)
             for table, condition in _REMOVE:
@@ -349,13 +349,13 @@ def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneRepor
                 raise _Undo
         return PruneReport(
             removed=removed,
-            shrunk=apply and _shrunk(store),
+            shrunk=apply and _free_pages(store),
             kept=kept,
             unfinished=tuple(run.id for run in unfinished) if kept else (),
         )
 
 
-def _chosen(store: Store, name: str) -> StoredStudy:
+def _study_to_prune(store: Store, name: str) -> StoredStudy:
     """Return the study or run of this name; raise `UsageError` for a run that is part of a study.
 
     A name of fewer than `MIN_NAME_DIGITS` digits raises `UsageError` as well.
@@ -402,7 +402,7 @@ def _mark(store: Store, gone: Collection[str]) -> None:
     db.executemany("INSERT INTO temp.named VALUES (?)", [(blob(each),) for each in ids])
 
 
-def _keep_for(store: Store, unfinished: Iterable[Run]) -> int:
+def _keep_responses_of(store: Store, unfinished: Iterable[Run]) -> int:
     """Take all responses of these runs' models out of `lost`; return their number."""
     models = {panel.model.id for run in unfinished for panel in run.panels}
     marks = ",".join("?" * len(models))
@@ -428,7 +428,7 @@ def _delete_studies(store: Store, chosen: Iterable[StoredStudy]) -> int:
     return sum(store.db.execute("DELETE FROM studies WHERE id = ?", each).rowcount for each in ids)
 
 
-def _shrunk(store: Store) -> bool:
+def _free_pages(store: Store) -> bool:
     """Return free pages to the disk; return False if another process uses the file."""
     try:
         store.db.execute("VACUUM")
