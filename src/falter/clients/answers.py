@@ -170,7 +170,7 @@ def read_json(raw: bytes) -> Any:
             raise
         # Unlike orjson, json takes a lone surrogate such as "\ud83d".
         try:
-            halved = json.loads(raw, parse_constant=_no_number, parse_int=_bounded)
+            halved = json.loads(raw, parse_constant=_refuse_constant, parse_int=_bounded)
             data = orjson.loads(_without_surrogates(json.dumps(halved, ensure_ascii=False)) or "")
         except (ValueError, RecursionError):
             raise error from None
@@ -187,7 +187,7 @@ def _bounded(digits: str) -> int | float:
     return int(digits) if len(digits) < 19 else float(digits)
 
 
-def _no_number(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
 
 

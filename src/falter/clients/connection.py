@@ -194,7 +194,7 @@ class Connection:
         most = most or MAX_BODY_BYTES
         length, headers = response.content_length, response.headers
         if length is None or length > most or "Content-Encoding" in headers:
-            raw = await _bounded(response, most)
+            raw = await _read_bounded(response, most)
         else:
             raw = await response.read()
         return response.status, headers, self._without_secrets(raw)
@@ -280,7 +280,7 @@ def _tls() -> ssl.SSLContext:
     return context
 
 
-async def _bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
+async def _read_bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
     """Return a body of unknown size, or raise `TooLargeError` beyond `most` bytes."""
     parts, size = [], response.content_length or 0
     try:

@@ -51,7 +51,7 @@ class Function(BaseClient):
 
     def __init__(self, settings: ClientSettings) -> None:
         options = OPTIONS.read(settings)
-        self._function = _REGISTERED.get(settings.name) or _imported(settings.name)
+        self._function = _REGISTERED.get(settings.name) or _import_function(settings.name)
         given = options["version"] or getattr(self._function, "version", None)
         named = _parameters(self._function)
         chats, self._tools = "messages" in named, {"messages", "tools"} <= named
@@ -124,7 +124,7 @@ def _answer(result: Any) -> Answer:
     return Answer.from_server(scored.text, finish_reason="stop", value=value)
 
 
-def _imported(name: str) -> Callable[..., Any]:
+def _import_function(name: str) -> Callable[..., Any]:
     """Import and return a function; modules in the working directory are found as well."""
     module, _, path = name.partition(":")
     if not module or not path:
@@ -148,11 +148,11 @@ def _imported(name: str) -> Callable[..., Any]:
 
 
 def _code_of(function: Callable[..., Any]) -> Any:
-    named = _named(function)
+    named = _named_object(function)
     return named if inspect.isroutine(named) else named.__call__
 
 
-def _named(function: Callable[..., Any]) -> Any:
+def _named_object(function: Callable[..., Any]) -> Any:
     """Return the function inside a partial, or the class of a callable object."""
     while isinstance(function, partial):
         function = function.func
@@ -160,7 +160,7 @@ def _named(function: Callable[..., Any]) -> Any:
 
 
 def _place(function: Callable[..., Any]) -> tuple[str, str]:
-    thing = _named(function)
+    thing = _named_object(function)
     return str(getattr(thing, "__module__", None) or "unknown"), str(thing.__qualname__)
 
 
@@ -173,7 +173,7 @@ def _parameters(function: Callable[..., Any]) -> set[str]:
 
 def _source_hash(function: Callable[..., Any]) -> str | None:
     """Return the hash of the source, or else of the compiled code; None without either."""
-    thing = _named(function)
+    thing = _named_object(function)
     try:
         data = inspect.getsource(thing).encode()
     except (OSError, TypeError):

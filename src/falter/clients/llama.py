@@ -233,7 +233,7 @@ def find_gguf(name: str) -> GgufFile:
             hint="there is no such file, and falter has not downloaded such a model",
         )
     require(f"The hub's file {name}", "hf", "huggingface_hub")
-    return _of_hub(name, found["repository"], found["file"])
+    return _hub_file(name, found["repository"], found["file"])
 
 
 def check_gguf(path: Path) -> bool:
@@ -246,7 +246,7 @@ def check_gguf(path: Path) -> bool:
             return view.find(TEMPLATE, 0, METADATA_BYTES) >= 0
 
 
-def _of_hub(name: str, repository: str, member: str) -> GgufFile:
+def _hub_file(name: str, repository: str, member: str) -> GgufFile:
     """Return the file in the hub's cache, or else the hub's metadata of it, not downloaded."""
     from huggingface_hub import HfApi, try_to_load_from_cache
 

@@ -38,7 +38,7 @@ def connect(settings: ClientSettings) -> OpenAI:
     return OpenAI(settings)
 
 
-async def _unfit(request: Request) -> Response:
+async def _unfit_failure(request: Request) -> Response:
     return failed(
         request,
         "'hold_by: top_logprobs' returns the most likely option, so it needs temperature 0 and "
@@ -98,7 +98,7 @@ class OpenAI(HttpClient):
         read: Callable[[Any], Answer] = self._read
         if request.answers is not None and self._form == "top_logprobs":
             if request.sampling.temperature > 0 or not request.answers:
-                return _unfit(request)
+                return _unfit_failure(request)
             read = likeliest(request.answers, read)
         return self.transport.answer(request, self._url, self._body, read)
 
