@@ -220,12 +220,12 @@ def write_sheet(folder: Path, sheet: Path) -> int:
     """Write a review sheet with a line for each part of each item; return the number of items."""
     rows = items_in(folder)
     lines = ((row["key"], part, text, "", "", "") for row in rows.values()
-             for part, text in _reviewed(row))  # fmt: skip
+             for part, text in _reviewed_parts(row))  # fmt: skip
     sheet.write_bytes(sheet_text(COLUMNS, lines).encode("utf-8"))
     return len(rows)
 
 
-def _reviewed(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _reviewed_parts(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the parts of an item with their texts, as a reviewer reads them."""
     yield "case", row["case"]
     yield "chat", "\n".join(f"{t['at']} {t['who']}: {t['text']}" for t in row["chat"])

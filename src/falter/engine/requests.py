@@ -178,7 +178,7 @@ def import_results(
     a response are counted and left out.
     """
     panels = planned_keys(store, run)
-    report = _checked(run, panels, paths, any_model)
+    report = _check_lines(run, panels, paths, any_model)
     answered: set[str] = set()
     waiting: dict[int, list[Response]] = {}
     for _, _, result in _results(paths):
@@ -200,7 +200,7 @@ def import_results(
     return report
 
 
-def _checked(
+def _check_lines(
     run: Run, panels: dict[str, int], paths: Sequence[Path], any_model: bool
 ) -> ImportedResults:
     """Count the lines by their use, without storing any, and raise for a wrong model or run.

@@ -222,7 +222,7 @@ class _Resolver:
         notes += [f"{remark}." for task in self.cache.own.values() for remark in task.remarks]
         by_part: list[tuple[Part, Resolved]] = []
         judging: list[JudgingPart] = []
-        notes += _unused(spec, parts)
+        notes += _unused_notes(spec, parts)
         parts_of_remark: dict[str, list[str]] = {}
         for part in parts:
             if part.judges is not None:
@@ -285,7 +285,7 @@ class _Resolver:
         return apply_budget(resolve(experiment, bank, loaded=tasks, clients=self.clients))
 
 
-def _unused(spec: StudySpec, parts: Sequence[Part]) -> list[str]:
+def _unused_notes(spec: StudySpec, parts: Sequence[Part]) -> list[str]:
     """Return a note for each of the user's settings that every part replaces."""
     default = Experiment()
     given = {name: getattr(spec.experiment, name) for name in OF_A_PART if name != "limit"}
