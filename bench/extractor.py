@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import falter
-from falter.clients.function import offer
+from falter.clients.function import register_callable
 from falter.engine.asking import ask_extractor
 from falter.engine.config import ModelSpec
 from falter.engine.extraction import extractions, questions
@@ -92,7 +92,7 @@ def main() -> None:
             template="{question}\n{choices}", models=[replay], recipes=["identity"],
             scorer="choice_letter", store=store,
         )  # fmt: skip
-        for name in filter(None, (offer(liar), options.reader)):
+        for name in filter(None, (register_callable(liar), options.reader)):
             _measure(store, result, name)
 
 

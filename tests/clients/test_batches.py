@@ -41,8 +41,8 @@ def shared() -> Iterator[BatchServer]:
 def server(shared: BatchServer, monkeypatch: pytest.MonkeyPatch) -> BatchServer:
     """The server with nothing scripted, and no pauses."""
     shared.reset()
-    monkeypatch.setattr(loop, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(loop, "LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(loop, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(loop, "MAX_PAUSE_SECONDS", 0.05)
     monkeypatch.setattr(loop, "LISTING_GRACE_SECONDS", -1.0)
     for name, value in WEIGHTLESS.items():
         monkeypatch.setenv(name, value)

@@ -14,7 +14,7 @@ import pytest
 
 from falter.cli.app import invoke
 from falter.clients.base import BatchClient
-from falter.clients.engines import MOST, EngineClient, answer_chunk, next_chunk
+from falter.clients.engines import MAX_CHUNK, EngineClient, answer_chunk, next_chunk
 from falter.engine.sending import ModelQueue, Progress, run_queues
 from falter.integrations import ray_host as ray_engines
 from falter.records.errors import EngineLost, PreflightError, RunStopped
@@ -92,7 +92,7 @@ def test_all_is_answered_in_chunks_that_grow_while_they_are_fast(store: Store) -
     host = Host(2)
     progress = asyncio.run(ran(host, store, 600))
     assert progress.landed == 1200 and progress.failed == 0
-    assert host.asked[0] == 8 and 64 <= max(host.asked) <= MOST
+    assert host.asked[0] == 8 and 64 <= max(host.asked) <= MAX_CHUNK
     assert host.started == 2
     assert not store.missing([request.key for request in requests(600)])
 

@@ -107,14 +107,14 @@ def test_what_goes_wrong_is_the_failure_of_a_request(
 
 def test_the_version_and_the_source_set_models_apart() -> None:
     """Another version is another model; a partial is the function that it calls."""
-    from falter.clients.function import offer
+    from falter.clients.function import register_callable
 
-    name = offer(always_a)
+    name = register_callable(always_a)
     plain, second = (
         connect(ModelSpec(name=name, options=options)).model for options in ({}, {"version": "2"})
     )
     assert plain.id != second.id and second.options == {"version": "2"}
-    assert connect(ModelSpec(name=offer(partial(always_a)))).model == plain
+    assert connect(ModelSpec(name=register_callable(partial(always_a)))).model == plain
     with pytest.raises(InvalidValue, match="a function has no server"):
         connect(ModelSpec(name=name, base_url="http://localhost"))
 

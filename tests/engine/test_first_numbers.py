@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 import falter
 from every_estimate import every_estimate
 from falter.cli.app import cli, invoke
-from falter.engine.answers import PickedAnswers, pick_answers
+from falter.engine.answers import AnswerFilter, pick_answers
 from falter.engine.results import open_result
 from falter.records.figures import Statement
 from falter.store.store import Store
@@ -162,7 +162,7 @@ def test_answers_show_the_tier_and_the_second_reading(tmp_path: Path) -> None:
     assert panel.second_reading.different == 4
     assert panel.second_reading.share == 0.25
     store = tmp_path / "s.db"
-    picked = pick_answers(store, None, PickedAnswers(recipe="baseline"), limit=3)
+    picked = pick_answers(store, None, AnswerFilter(recipe="baseline"), limit=3)
     assert (len(picked.answers), picked.count) == (3, 8)
     assert picked.answers[0].tier == "stated"
     shown = told("answers", "--store", str(store), "--recipe", "baseline").stdout

@@ -421,7 +421,9 @@ def test_a_rewriter_that_completes_is_led(data: Path, store: Path) -> None:
 
 def test_the_embedded_model_rewrites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real model, real store, real runner: every text gets a status, and the run counts them."""
-    monkeypatch.setattr("falter.engine.rewriting.STEP", 16)  # replies of at most 32 tokens
+    monkeypatch.setattr(
+        "falter.engine.rewriting.DEFAULT_REPLY_TOKENS", 16
+    )  # replies of at most 32 tokens
     experiment = experiment_of(
         write_data(tmp_path, {"Which animal says moo?": "the cow"}),
         "tone:tone=polite",

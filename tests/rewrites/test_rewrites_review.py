@@ -35,7 +35,7 @@ from falter.rewrites.reviews import (
     sheet_csv,
 )
 from falter.rewrites.sheet import guarded, read_rating, unguarded
-from falter.store.rewrites import put_rewrites, scan_reviews
+from falter.store.rewrites import all_reviews, put_rewrites
 from falter.store.store import Store
 from rewrite_samples import Wordsmith
 
@@ -167,7 +167,7 @@ def test_a_filled_in_sheet_is_taken_in(store: Path, tmp_path: Path) -> None:
         assert one.decisions == {"accept": 1, "edit": 1, "reject": 1}
         number = rows[names[1]].source.split()[1].rstrip(":")
         assert len(one.warnings) == (0 if number == "1" else 1)
-        found = {r.sample: r for r in scan_reviews(opened)}
+        found = {r.sample: r for r in all_reviews(opened)}
         assert found[rows[names[0]].id] == Review(
             sample=rows[names[0]].id, rater="ann", decision="accept", rating=5
         )
@@ -203,7 +203,7 @@ def test_a_sheet_is_taken_whole_or_not_at_all(
         with pytest.raises(TaskError, match="line 41") as caught:
             import_reviews(opened, [path])
         assert message in str(caught.value)
-        assert scan_reviews(opened) == []
+        assert all_reviews(opened) == []
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:

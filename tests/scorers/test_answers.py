@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 import falter
 from falter.cli.app import cli
 from falter.clients import clients
-from falter.engine.answers import PickedAnswers, pick_answers
+from falter.engine.answers import AnswerFilter, pick_answers
 from falter.records.errors import UnknownName
 from falter.records.types import Request, Response
 from falter.testing import Scripted
@@ -49,11 +49,11 @@ def called(store: Path, *arguments: str) -> Result:
 def test_every_kind_is_told_apart(store: Path) -> None:
     """Kinds pick cells; without one every cell is there, the clean prompts among them."""
     counts = {
-        kind: pick_answers(store, None, PickedAnswers(kinds=(kind,)), limit=9).count  # type: ignore[arg-type]
+        kind: pick_answers(store, None, AnswerFilter(kinds=(kind,)), limit=9).count  # type: ignore[arg-type]
         for kind in ("lost", "gained", "unparsed", "refused", "failed")
     }
     assert counts == {"lost": 3, "gained": 0, "unparsed": 2, "refused": 1, "failed": 0}
-    assert pick_answers(store, None, PickedAnswers(), limit=3).count == 8
+    assert pick_answers(store, None, AnswerFilter(), limit=3).count == 8
 
 
 def test_a_script_gets_one_object_a_line(store: Path) -> None:
@@ -102,7 +102,7 @@ def test_unknown_names_are_refused(store: Path) -> None:
     """A recipe, model, task or part that the run does not have is an error, not an empty list."""
     for wrong in ({"recipe": "pad_newline"}, {"model": "x"}, {"task": "sum"}, {"part": "x"}):
         with pytest.raises(UnknownName):
-            pick_answers(store, None, PickedAnswers(**wrong), limit=9)  # type: ignore[arg-type]
+            pick_answers(store, None, AnswerFilter(**wrong), limit=9)  # type: ignore[arg-type]
     assert called(store, "--item", "nothing").stderr == "No such answer.\n"
 
 
@@ -120,5 +120,5 @@ def test_labels_are_read_as_the_report_reads_them(
         models=["own"], data={"path": str(data), "target": "kind"}, template="{q}",
         recipes=["pad_newlines"], scorer="label", store=path,
     )  # fmt: skip
-    shown = pick_answers(path, None, PickedAnswers(), limit=99).answers
+    shown = pick_answers(path, None, AnswerFilter(), limit=99).answers
     assert [answer.value for answer in shown] == [1.0] * 8

@@ -29,7 +29,7 @@ from click.testing import CliRunner
 
 from browser_page import NAMES, BrowserPage, opened_page
 from falter.cli.app import cli
-from falter.engine.answers import PickedAnswers, pick_answers
+from falter.engine.answers import AnswerFilter, pick_answers
 from falter.engine.results import open_result
 from falter.records import numbers
 from falter.records.errors import StoreError
@@ -186,7 +186,7 @@ def test_the_bytes_say_what_the_answers_say(path: Path, source: StoredSource) ->
     codes = source.codes(0)
     assert codes.shape == (len(HOSTILE), len(panel.columns))
     assert [column.recipe for column in panel.columns] == ["baseline", "pad_newlines", "casing"]
-    picked = pick_answers(path, None, PickedAnswers(model="scripted:own"), limit=99).answers
+    picked = pick_answers(path, None, AnswerFilter(model="scripted:own"), limit=99).answers
     for answer in picked:
         row = panel.items.index(answer.item)
         column = [c.recipe for c in panel.columns].index(answer.recipe)

@@ -14,8 +14,8 @@ from falter.analysis.examples import Answer, AnswerKind
 from falter.cli.options import show, taken_out, takes, write_page
 from falter.cli.progress import Meter, replies_read
 from falter.engine.answers import (
+    AnswerFilter,
     Answers,
-    PickedAnswers,
     answers_study,
     pick_answers,
     rescored_study,
@@ -93,7 +93,7 @@ def answers(
     falter answers --item animals-001 --json
     """
     kinds = tuple([kind for kind in get_args(AnswerKind) if options.pop(kind)])
-    picked = PickedAnswers(kinds=kinds, **options)
+    picked = AnswerFilter(kinds=kinds, **options)
     with replies_read(Console(stderr=True)):
         result = pick_answers(store_path, run, picked, limit=limit)
     if as_json:

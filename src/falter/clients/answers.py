@@ -16,17 +16,17 @@ from falter.records.chats import json_line
 from falter.records.errors import EndpointError
 from falter.records.types import Call, ContinuationScore, Request, Response, Usage
 
-LONGEST_TEXT = 1_000_000
-LONGEST_REASON = 2000
+MAX_TEXT_CHARACTERS = 1_000_000
+MAX_REASON_CHARACTERS = 2000
 MAX_DEPTH = 100
 """Maximum nesting of a reply's JSON; orjson writes 254 levels, Python's recursion ends at 1,000."""
 MAX_CONTAINERS = 3_000_000
 """Maximum number of brackets in a reply; each may become a list of 56 bytes in memory."""
-MOST_TOKENS = 10_000_000
+MAX_TOKEN_COUNT = 10_000_000
 """Largest token count that is believed: no request takes more tokens."""
 THOUGHT = re.compile(r"\s*<think>(?P<inside>.*?)(?:(?P<end></think>)|\Z)", re.S)
 END = "</think>"
-MOST_CALLS = 128
+MAX_CALLS = 128
 """Maximum number of calls of one response that are kept."""
 
 
@@ -105,8 +105,8 @@ class Answer:
                 key, f"the model returned the score {odd}, which is not a finite number"
             )
         text, reasoning, finish_reason = self.text, self.reasoning, self.finish_reason
-        if text is not None and len(text) > LONGEST_TEXT:
-            text, finish_reason = text[:LONGEST_TEXT], "length"
+        if text is not None and len(text) > MAX_TEXT_CHARACTERS:
+            text, finish_reason = text[:MAX_TEXT_CHARACTERS], "length"
         if text is not None and not self.scores:
             text, inside, whole = split_reasoning(text)
             reasoning = "\n".join(filter(None, (reasoning, inside))) or None
@@ -121,7 +121,7 @@ class Answer:
             latency=latency,
             served_by=_without_surrogates(self.served_by),
             received_at=time(),
-            reasoning=_without_surrogates(reasoning and reasoning[:LONGEST_TEXT]),
+            reasoning=_without_surrogates(reasoning and reasoning[:MAX_TEXT_CHARACTERS]),
             value=self.value,
             request_id=_without_surrogates(self.request_id),
             calls=self.calls,
@@ -133,7 +133,7 @@ def calls_of(values: Any) -> tuple[Call, ...]:
 
     Arguments stay as the model wrote them; a mapping is written as JSON.
     """
-    listed = values[:MOST_CALLS] if isinstance(values, (list, tuple)) else ()
+    listed = values[:MAX_CALLS] if isinstance(values, (list, tuple)) else ()
     calls = [c.get("function", c) for c in listed if isinstance(c, Mapping)]
     return tuple(
         Call(
@@ -147,9 +147,9 @@ def calls_of(values: Any) -> tuple[Call, ...]:
 
 def _arguments(value: Any) -> str:
     if value is None or isinstance(value, str):
-        return (_without_surrogates(value) or "{}")[:LONGEST_TEXT]
+        return (_without_surrogates(value) or "{}")[:MAX_TEXT_CHARACTERS]
     try:
-        return json_line(value)[:LONGEST_TEXT]
+        return json_line(value)[:MAX_TEXT_CHARACTERS]
     except (TypeError, ValueError, RecursionError):
         return "arguments that are not JSON"
 
@@ -170,7 +170,7 @@ def read_json(raw: bytes) -> Any:
             raise
         # Unlike orjson, json takes a lone surrogate such as "\ud83d".
         try:
-            halved = json.loads(raw, parse_constant=_no_number, parse_int=_bounded)
+            halved = json.loads(raw, parse_constant=_refuse_constant, parse_int=_bounded)
             data = orjson.loads(_without_surrogates(json.dumps(halved, ensure_ascii=False)) or "")
         except (ValueError, RecursionError):
             raise error from None
@@ -187,7 +187,7 @@ def _bounded(digits: str) -> int | float:
     return int(digits) if len(digits) < 19 else float(digits)
 
 
-def _no_number(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
 
 
@@ -235,7 +235,7 @@ def stop_at(text: str, stop: Sequence[str]) -> int | None:
 
 def _count(value: Any) -> int:
     """Return a number of tokens, or 0 if the value is no plausible count."""
-    return value if type(value) is int and 0 < value <= MOST_TOKENS else 0
+    return value if type(value) is int and 0 < value <= MAX_TOKEN_COUNT else 0
 
 
 def _short(value: Any) -> str | None:
@@ -268,7 +268,7 @@ def failed(request: Request, reason: str) -> Response:
 def failed_key(key: str, reason: str) -> Response:
     """Return the response of the failed request with this key."""
     return Response(
-        key=key, failure=_without_surrogates(reason[:LONGEST_REASON]), received_at=time()
+        key=key, failure=_without_surrogates(reason[:MAX_REASON_CHARACTERS]), received_at=time()
     )
 
 

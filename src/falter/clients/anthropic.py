@@ -26,7 +26,12 @@ FINISH = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
 }
-FINAL = ("invalid_request_error", "not_found_error", "permission_error", "request_too_large")
+FINAL_ERROR_TYPES = (
+    "invalid_request_error",
+    "not_found_error",
+    "permission_error",
+    "request_too_large",
+)
 """Error types of a batch's line that a retry would only repeat."""
 
 
@@ -143,7 +148,7 @@ class AnthropicBatches(batch.ProviderBatches):
 
     async def submit(self, mark: str, lines: Sequence[bytes]) -> str | None:
         body = b'{"requests":[' + b",".join(lines) + b"]}"
-        return await self.hand_in(self.path, body, "id")
+        return await self.submit_once(self.path, body, "id")
 
     async def results(self, name: str, asked: str) -> AsyncGenerator[BatchLine]:
         """Yield results from the batch's own URL: a URL named by the server could lead anywhere."""
@@ -154,12 +159,15 @@ class AnthropicBatches(batch.ProviderBatches):
     def entry(self, row: dict[str, Any]) -> ListedBatch:
         return ListedBatch(
             name=row.get("id") or "",
-            requests=_counts(row)[0],
+            requests=_request_counts(row)[0],
             created_at=batch.timestamp(row.get("created_at")),
         )
 
     def state(self, data: Any) -> BatchStatus:
-        state, (total, done) = batch.word(data["processing_status"]), _counts(data)
+        state, (total, done) = (
+            batch.printable_text(data["processing_status"]),
+            _request_counts(data),
+        )
         return BatchStatus(
             ended=state == "ended",
             said=f"{state}, {done:,} of {total:,}" if total else state,
@@ -177,14 +185,14 @@ def read_line(
     if kind == "succeeded":
         return batch.answered(key, result.get("message"), read, asked)
     if kind != "errored":
-        return BatchLine(key=key, reason=batch.word(kind) or "no answer")
+        return BatchLine(key=key, reason=batch.printable_text(kind) or "no answer")
     error = result.get("error")
     inner = error.get("error", error) if isinstance(error, dict) else error
-    final = isinstance(inner, dict) and inner.get("type") in FINAL
+    final = isinstance(inner, dict) and inner.get("type") in FINAL_ERROR_TYPES
     return batch.declined(key, 400 if final else None, inner, clean)
 
 
-def _counts(data: Mapping[str, Any]) -> tuple[int | None, int]:
+def _request_counts(data: Mapping[str, Any]) -> tuple[int | None, int]:
     """Return the number of requests in a batch (None if unknown) and the number that ended."""
     counts = data.get("request_counts")
     if not isinstance(counts, dict):

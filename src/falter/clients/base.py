@@ -22,8 +22,8 @@ Q = TypeVar("Q")
 A = TypeVar("A")
 T = TypeVar("T")
 
-LONGEST_REASON = 500
-LOST = ("CUDA error", "HIP error", "device-side assert", "EngineDeadError")
+MAX_REASON_CHARACTERS = 500
+FATAL_ERROR_MARKS = ("CUDA error", "HIP error", "device-side assert", "EngineDeadError")
 """Parts of errors after which an engine in this process can no longer answer."""
 
 
@@ -225,7 +225,7 @@ class BatchClient(BaseClient):
 
     def reason(self, error: Exception) -> str:
         """Return an exception as the failure of its request, or raise it to end the run."""
-        return f"{type(error).__name__}: {error}"[:LONGEST_REASON]
+        return f"{type(error).__name__}: {error}"[:MAX_REASON_CHARACTERS]
 
     async def check(self) -> None:
         """Load the model."""
@@ -238,9 +238,9 @@ class BatchClient(BaseClient):
         try:
             return await self._batcher.ask(request)
         except Exception as error:
-            if any(mark in repr(error) for mark in LOST):
+            if any(mark in repr(error) for mark in FATAL_ERROR_MARKS):
                 raise EngineLost(
-                    f"{self.model.label} no longer responds: {error!r:.{LONGEST_REASON}}",
+                    f"{self.model.label} no longer responds: {error!r:.{MAX_REASON_CHARACTERS}}",
                     hint="all responses so far are stored; run the same command again to resume, "
                     "with '--engine ray' to restart failed engines automatically",
                 ) from error

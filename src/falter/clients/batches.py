@@ -128,7 +128,7 @@ class ProviderBatches(ABC):
         """Return the JSON at a path of the server."""
         return await self._transport.call(self._transport.url(path))
 
-    async def hand_in(self, path: str, body: bytes, field: str) -> str | None:
+    async def submit_once(self, path: str, body: bytes, field: str) -> str | None:
         """Submit a batch once; return its name, or None if the provider may have received it.
 
         Return an empty text if the batch arrived but its name is not valid.
@@ -146,7 +146,7 @@ class ProviderBatches(ABC):
         return value if is_name(value) else ""
 
 
-def word(value: Any, most: int = 60) -> str:
+def printable_text(value: Any, most: int = 60) -> str:
     """Return a server's text, shortened and printable; empty if the value is no text."""
     return "".join(c for c in value[:most] if c.isprintable()) if isinstance(value, str) else ""
 

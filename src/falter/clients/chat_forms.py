@@ -10,7 +10,7 @@ from falter.records.chats import Part, json_line, openai_tools, sides, system_te
 from falter.records.errors import EndpointError, PreflightError, refusal
 from falter.records.types import Message
 
-KEPT = {"cache_control": {"type": "ephemeral"}}
+CACHE_CONTROL = {"cache_control": {"type": "ephemeral"}}
 OPENAPI = frozenset({
     "type", "format", "title", "description", "nullable", "enum", "items", "minItems", "maxItems",
     "properties", "required", "minProperties", "maxProperties", "minLength", "maxLength", "pattern",
@@ -58,9 +58,9 @@ def anthropic_turns(messages: tuple[Message, ...], keeps: bool) -> tuple[Any, li
             turns.append({"role": role, "content": blocks})
     system: Any = text or None
     if keeps and len(turns) > 1:
-        turns[-2]["content"][-1] |= KEPT
+        turns[-2]["content"][-1] |= CACHE_CONTROL
     elif keeps and text:
-        system = [{"type": "text", "text": text, **KEPT}]
+        system = [{"type": "text", "text": text, **CACHE_CONTROL}]
     for turn in turns:
         first, *more = turn["content"]
         if not more and first.keys() == {"type", "text"}:

@@ -24,7 +24,7 @@ from falter.records.errors import InvalidValue
 JSON = "application/json"
 ENDPOINTS = ("chat/completions", "completions", "models")
 """Paths that users most often paste along with a base URL."""
-LONGEST_MESSAGE = 500  # characters
+MAX_MESSAGE_CHARACTERS = 500  # characters
 MAX_BODY_BYTES = 32 * 2**20
 """Maximum size of a reply, more than an answer can reasonably have: a server may send for ever."""
 SECRET_LENGTH = 8
@@ -149,9 +149,13 @@ class Connection:
         """Return a message that can be shown: one line, bounded in length, secrets masked."""
         for secret in self._secrets:
             text = text.replace(secret, "…")
-        text = " ".join(text[: 8 * LONGEST_MESSAGE].split())
+        text = " ".join(text[: 8 * MAX_MESSAGE_CHARACTERS].split())
         text = "".join(c for c in text if c.isprintable())
-        return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
+        return (
+            text
+            if len(text) <= MAX_MESSAGE_CHARACTERS
+            else text[: MAX_MESSAGE_CHARACTERS - 1] + "…"
+        )
 
     def masked(self, data: Any) -> Any:
         """Return JSON with secrets masked, also secrets that were written with escapes."""
@@ -190,7 +194,7 @@ class Connection:
         most = most or MAX_BODY_BYTES
         length, headers = response.content_length, response.headers
         if length is None or length > most or "Content-Encoding" in headers:
-            raw = await _bounded(response, most)
+            raw = await _read_bounded(response, most)
         else:
             raw = await response.read()
         return response.status, headers, self._without_secrets(raw)
@@ -276,7 +280,7 @@ def _tls() -> ssl.SSLContext:
     return context
 
 
-async def _bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
+async def _read_bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
     """Return a body of unknown size, or raise `TooLargeError` beyond `most` bytes."""
     parts, size = [], response.content_length or 0
     try:
@@ -333,7 +337,7 @@ def normal_url(base_url: str, endpoints: Sequence[str] = ENDPOINTS) -> str:
 
     Raise `InvalidValue` if the URL is malformed or ends in one of `endpoints`, longest first.
     """
-    shown = _without_secrets(base_url)
+    shown = _shown_url(base_url)
     if not re.match(r"https?://", base_url, re.I):
         # "ftp://host" and "//host" leave "host" for the hint; "localhost:8000" stays as it is.
         bare = re.sub(r"^[a-z+]*:?//", "", shown, flags=re.I)
@@ -386,7 +390,7 @@ def read_key(variable: str, *, spaces: bool = False) -> str | None:
     return key
 
 
-def _without_secrets(url: str) -> str:
+def _shown_url(url: str) -> str:
     """Return a URL for messages, without user, password and query."""
     # "https://u:secret@host/v1?key=k" is shown as "https://…@host/v1".
     return re.sub(r"[^/@]*@", "…@", re.split(r"[?#]", url)[0])

@@ -18,7 +18,7 @@ PLAIN_FORMS = ("structured_outputs", "guided_choice", "grammar")
 """The forms that completions servers take as well as chat servers."""
 NUMBER_REPLY = r'\{"answer": -?(0|[1-9][0-9]{0,14})(\.[0-9]{1,6})?\}'
 NUMBER_GRAMMAR = 'root ::= "{\\"answer\\": " "-"? ("0" | [1-9] [0-9]{0,14}) ("." [0-9]{1,6})? "}"'
-MOST_TOP = 20  # maximum number of log-probabilities that servers return for one token
+MAX_TOP_LOGPROBS = 20  # maximum number of log-probabilities that servers return for one token
 
 
 def answer_schema(answers: Sequence[str]) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def constraint_fields(form: str, answers: Sequence[str]) -> dict[str, Any]:
     if form == "grammar":
         return {"grammar": answer_grammar(answers)}
     if form == "top_logprobs":
-        return {"logprobs": True, "top_logprobs": MOST_TOP, "max_tokens": 1}
+        return {"logprobs": True, "top_logprobs": MAX_TOP_LOGPROBS, "max_tokens": 1}
     schema = {"name": "answer", "strict": True, "schema": answer_schema(answers)}
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
 

@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Protocol
 
 from falter.clients.answers import failed
-from falter.clients.base import LONGEST_REASON, BaseClient
+from falter.clients.base import MAX_REASON_CHARACTERS, BaseClient
 from falter.records.errors import EngineLost, FalterError, RunStopped
 from falter.records.interfaces import Client
 from falter.records.registry import Registry
 from falter.records.types import Request, Response
 
-FEWEST, MOST = 8, 512  # requests in the first chunk, and in the largest chunk
+MIN_CHUNK, MAX_CHUNK = 8, 512  # requests in the first chunk, and in the largest chunk
 # A chunk is stored when its last response has arrived, so a kill loses some seconds of work.
 FAST_CHUNK_SECONDS, SLOW_CHUNK_SECONDS = 2.0, 15.0
 """Seconds: a faster chunk doubles the size of the next chunk, a slower chunk halves it."""
@@ -78,7 +78,7 @@ class EngineClient(BaseClient):
     def __init__(self, client: Client, host: Host) -> None:
         self.model = client.model
         self._key_variable = getattr(client, "key_variable", None)
-        self.chunk = FEWEST
+        self.chunk = MIN_CHUNK
         self._own = client.capabilities
         self.capabilities = replace(self._own, lanes=1, batch=1, keeps_prefixes=False)
         self._host = host
@@ -158,7 +158,9 @@ class EngineClient(BaseClient):
             return await self._answered(requests, before=1)
         if len(requests) == 1:
             return [
-                failed(requests[0], f"this request ended the engine: {reason}"[:LONGEST_REASON])
+                failed(
+                    requests[0], f"this request ended the engine: {reason}"[:MAX_REASON_CHARACTERS]
+                )
             ]
         half = len(requests) // 2
         first = await self._answered(requests[:half], before=1)
@@ -221,7 +223,7 @@ def next_chunk(chunk: int, seconds: float) -> int:
     lost if an engine ends.
     """
     if seconds < FAST_CHUNK_SECONDS:
-        return min(MOST, 2 * chunk)
+        return min(MAX_CHUNK, 2 * chunk)
     return max(1, chunk // 2) if seconds > SLOW_CHUNK_SECONDS else chunk
 
 

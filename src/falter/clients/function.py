@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from falter.clients.answers import Answer, failed
-from falter.clients.base import LONGEST_REASON, BaseClient
+from falter.clients.base import MAX_REASON_CHARACTERS, BaseClient
 from falter.clients.settings import ClientSettings, clients, option_table
 from falter.records.answers import Reply, Scored
 from falter.records.chats import openai_tools, turns
@@ -24,16 +24,16 @@ from falter.records.errors import InvalidValue, PreflightError
 from falter.records.interfaces import Capabilities, Client
 from falter.records.types import Model, Request, Response
 
-MOST_LANES = 8
+MAX_CONCURRENCY = 8
 OPTIONS = option_table("function")
 
-_OFFERED: dict[str, Callable[..., Any]] = {}
+_REGISTERED: dict[str, Callable[..., Any]] = {}
 
 
-def offer(function: Callable[..., Any]) -> str:
+def register_callable(function: Callable[..., Any]) -> str:
     """Register a callable and return the name of its model: `function:MODULE:NAME`."""
     name = ":".join(_place(function))
-    _OFFERED[name] = function
+    _REGISTERED[name] = function
     return f"function:{name}"
 
 
@@ -51,11 +51,11 @@ class Function(BaseClient):
 
     def __init__(self, settings: ClientSettings) -> None:
         options = OPTIONS.read(settings)
-        self._function = _OFFERED.get(settings.name) or _imported(settings.name)
+        self._function = _REGISTERED.get(settings.name) or _import_function(settings.name)
         given = options["version"] or getattr(self._function, "version", None)
         named = _parameters(self._function)
         chats, self._tools = "messages" in named, {"messages", "tools"} <= named
-        self._lanes = min(settings.concurrency, MOST_LANES)
+        self._lanes = min(settings.concurrency, MAX_CONCURRENCY)
         asynchronous = inspect.iscoroutinefunction(_code_of(self._function))
         lanes = settings.concurrency if asynchronous else self._lanes
         self.capabilities = Capabilities(
@@ -76,7 +76,7 @@ class Function(BaseClient):
         try:
             answer = _answer(await self._called(request))
         except Exception as error:
-            return failed(request, f"{type(error).__name__}: {error}"[:LONGEST_REASON])
+            return failed(request, f"{type(error).__name__}: {error}"[:MAX_REASON_CHARACTERS])
         return answer.response(request, time.perf_counter() - started)
 
     async def close(self) -> None:
@@ -124,7 +124,7 @@ def _answer(result: Any) -> Answer:
     return Answer.from_server(scored.text, finish_reason="stop", value=value)
 
 
-def _imported(name: str) -> Callable[..., Any]:
+def _import_function(name: str) -> Callable[..., Any]:
     """Import and return a function; modules in the working directory are found as well."""
     module, _, path = name.partition(":")
     if not module or not path:
@@ -148,11 +148,11 @@ def _imported(name: str) -> Callable[..., Any]:
 
 
 def _code_of(function: Callable[..., Any]) -> Any:
-    named = _named(function)
+    named = _named_object(function)
     return named if inspect.isroutine(named) else named.__call__
 
 
-def _named(function: Callable[..., Any]) -> Any:
+def _named_object(function: Callable[..., Any]) -> Any:
     """Return the function inside a partial, or the class of a callable object."""
     while isinstance(function, partial):
         function = function.func
@@ -160,7 +160,7 @@ def _named(function: Callable[..., Any]) -> Any:
 
 
 def _place(function: Callable[..., Any]) -> tuple[str, str]:
-    thing = _named(function)
+    thing = _named_object(function)
     return str(getattr(thing, "__module__", None) or "unknown"), str(thing.__qualname__)
 
 
@@ -173,7 +173,7 @@ def _parameters(function: Callable[..., Any]) -> set[str]:
 
 def _source_hash(function: Callable[..., Any]) -> str | None:
     """Return the hash of the source, or else of the compiled code; None without either."""
-    thing = _named(function)
+    thing = _named_object(function)
     try:
         data = inspect.getsource(thing).encode()
     except (OSError, TypeError):

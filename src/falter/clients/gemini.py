@@ -156,8 +156,8 @@ def connect(settings: ClientSettings) -> Gemini:
 
 # Batches: the call that submits a batch contains its requests; its state contains the answers.
 
-ENDED = ("SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED")
-FINAL = (3, 5, 7, 9, 11, 12)
+ENDED_STATES = ("SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED")
+FINAL_ERROR_CODES = (3, 5, 7, 9, 11, 12)
 """Google's codes of errors that a retry would only repeat; other errors may pass."""
 
 
@@ -183,7 +183,7 @@ class GeminiBatches(batch.ProviderBatches):
     async def submit(self, mark: str, lines: Sequence[bytes]) -> str | None:
         requests = b'{"requests":{"requests":[' + b",".join(lines) + b"]}}"
         body = b'{"batch":{"displayName":%b,"inputConfig":%b}}' % (orjson.dumps(mark), requests)
-        return await self.hand_in(f"models/{self.model}:batchGenerateContent", body, "name")
+        return await self.submit_once(f"models/{self.model}:batchGenerateContent", body, "name")
 
     def following(self, page: Mapping[str, Any], found: Sequence[ListedBatch]) -> str:
         token = page.get("nextPageToken")
@@ -199,20 +199,20 @@ class GeminiBatches(batch.ProviderBatches):
         inner = submapping(row, "metadata")
         return ListedBatch(
             name=str(row.get("name") if inner else "").removeprefix("batches/"),
-            mark=batch.word(inner.get("displayName"), 100) or None,
+            mark=batch.printable_text(inner.get("displayName"), 100) or None,
             requests=batch.whole_number(submapping(inner, "batchStats").get("requestCount")),
             created_at=batch.timestamp(inner.get("createTime")),
         )
 
     def state(self, data: Any) -> BatchStatus:
-        state = batch.word(submapping(data, "metadata").get("state") or data.get("state"))
+        state = batch.printable_text(submapping(data, "metadata").get("state") or data.get("state"))
         state = state.removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
         error = submapping(data, "error")
         failed = state == "FAILED" or bool(error)
         return BatchStatus(
-            ended=state in ENDED or bool(data.get("done")),
+            ended=state in ENDED_STATES or bool(data.get("done")),
             said=state.lower() or "unknown",
-            failure=(batch.word(error.get("message"), 400) or "failed") if failed else "",
+            failure=(batch.printable_text(error.get("message"), 400) or "failed") if failed else "",
             too_much=error.get("code") in (8, 429),
             cancelled=state == "CANCELLED",
         )
@@ -228,7 +228,9 @@ def read_line(
     if isinstance(line.get("response"), dict):
         return batch.answered(key, line["response"], read, asked)
     error = line.get("error")
-    final = isinstance(error, dict) and (error.get("code") in FINAL or error.get("code") == 400)
+    final = isinstance(error, dict) and (
+        error.get("code") in FINAL_ERROR_CODES or error.get("code") == 400
+    )
     return batch.declined(key, 400 if final else None, error or "no answer", clean)
 
 

@@ -33,10 +33,10 @@ from falter.weights.downloads import (
 if TYPE_CHECKING:
     from falter.clients.llama_engine import LlamaEngine
 
-MOST_LANES = 8
+MAX_CONCURRENCY = 8
 HUB = re.compile(r"hub/(?P<repository>[\w.-]+/[\w.-]+)/(?P<file>[\w./ -]+\.gguf)")
 TEMPLATE = b"tokenizer.chat_template"
-FRONT = 1 << 26
+METADATA_BYTES = 1 << 26
 """Bytes at the start of a file that contain the names of its metadata."""
 
 
@@ -56,7 +56,7 @@ class LlamaClient(BaseClient):
         *,
         chats: bool = True,
     ) -> None:
-        self._lanes = max(1, min(MOST_LANES, os.cpu_count() or 1, settings.concurrency))
+        self._lanes = max(1, min(MAX_CONCURRENCY, os.cpu_count() or 1, settings.concurrency))
         self.capabilities = Capabilities(
             generates=True,
             scores=True,
@@ -209,7 +209,7 @@ class GgufFile:
         try:
             path = Path(hf_hub_download(self.repository, self.member)).resolve()
         except Exception as error:
-            raise _away(self.name, error) from error
+            raise _hub_unreachable(self.name, error) from error
         return path
 
 
@@ -233,7 +233,7 @@ def find_gguf(name: str) -> GgufFile:
             hint="there is no such file, and falter has not downloaded such a model",
         )
     require(f"The hub's file {name}", "hf", "huggingface_hub")
-    return _of_hub(name, found["repository"], found["file"])
+    return _hub_file(name, found["repository"], found["file"])
 
 
 def check_gguf(path: Path) -> bool:
@@ -243,10 +243,10 @@ def check_gguf(path: Path) -> bool:
             raise refusal(PreflightError, "clients.no_gguf", path=path)
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
             # The names of the metadata are plain bytes at the start of the file.
-            return view.find(TEMPLATE, 0, FRONT) >= 0
+            return view.find(TEMPLATE, 0, METADATA_BYTES) >= 0
 
 
-def _of_hub(name: str, repository: str, member: str) -> GgufFile:
+def _hub_file(name: str, repository: str, member: str) -> GgufFile:
     """Return the file in the hub's cache, or else the hub's metadata of it, not downloaded."""
     from huggingface_hub import HfApi, try_to_load_from_cache
 
@@ -257,7 +257,7 @@ def _of_hub(name: str, repository: str, member: str) -> GgufFile:
     try:
         info = HfApi().model_info(repository, files_metadata=True, timeout=20)
     except Exception as error:
-        raise _away(name, error) from error
+        raise _hub_unreachable(name, error) from error
     template = (getattr(info, "gguf", None) or {}).get("chat_template")
     file = next((f for f in info.siblings or () if f.rfilename == member), None)
     if file is None or file.lfs is None:
@@ -271,7 +271,7 @@ def _of_hub(name: str, repository: str, member: str) -> GgufFile:
     )
 
 
-def _away(name: str, error: Exception) -> PreflightError:
+def _hub_unreachable(name: str, error: Exception) -> PreflightError:
     reason = str(error).strip().partition("\n")[0] or type(error).__name__
     return PreflightError(
         f"gguf:{name} is not in the local cache and cannot be downloaded from the hub: "

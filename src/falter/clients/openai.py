@@ -38,7 +38,7 @@ def connect(settings: ClientSettings) -> OpenAI:
     return OpenAI(settings)
 
 
-async def _unfit(request: Request) -> Response:
+async def _unfit_failure(request: Request) -> Response:
     return failed(
         request,
         "'hold_by: top_logprobs' returns the most likely option, so it needs temperature 0 and "
@@ -98,7 +98,7 @@ class OpenAI(HttpClient):
         read: Callable[[Any], Answer] = self._read
         if request.answers is not None and self._form == "top_logprobs":
             if request.sampling.temperature > 0 or not request.answers:
-                return _unfit(request)
+                return _unfit_failure(request)
             read = likeliest(request.answers, read)
         return self.transport.answer(request, self._url, self._body, read)
 
@@ -202,7 +202,7 @@ class OpenAI(HttpClient):
 
 # Batches, also of hosts with the same interface: one file is uploaded, two files are returned.
 
-ENDED = ("completed", "failed", "expired", "cancelled")
+ENDED_STATES = ("completed", "failed", "expired", "cancelled")
 LINE = b'{"custom_id":"%b","method":"POST","url":"%b","body":%b}'
 
 
@@ -235,7 +235,7 @@ class OpenAIBatches(batch.ProviderBatches):
             "completion_window": "24h",
             "metadata": {"falter": mark},
         }
-        return await self.hand_in("batches", orjson.dumps(asked), "id")
+        return await self.submit_once("batches", orjson.dumps(asked), "id")
 
     async def results(self, name: str, asked: str) -> AsyncGenerator[BatchLine]:
         """Yield the answers, then the errors; an expired or cancelled batch also has both."""
@@ -249,22 +249,24 @@ class OpenAIBatches(batch.ProviderBatches):
     def entry(self, row: dict[str, Any]) -> ListedBatch:
         return ListedBatch(
             name=row.get("id") or "",
-            mark=batch.word(submapping(row, "metadata").get("falter"), 100) or None,
+            mark=batch.printable_text(submapping(row, "metadata").get("falter"), 100) or None,
             requests=batch.whole_number(submapping(row, "request_counts").get("total")),
             created_at=batch.timestamp(row.get("created_at")),
         )
 
     def state(self, data: Any) -> BatchStatus:
-        state, counts = batch.word(data["status"]), data.get("request_counts") or {}
+        state, counts = batch.printable_text(data["status"]), data.get("request_counts") or {}
         total, done = (batch.whole_number(counts.get(name)) for name in ("total", "completed"))
         errors = (data.get("errors") or {}).get("data") or []
         failed = state == "failed"
         first = errors[0] if failed and errors else {}
-        code = batch.word(first.get("code"))
+        code = batch.printable_text(first.get("code"))
         return BatchStatus(
-            ended=state in ENDED,
+            ended=state in ENDED_STATES,
             said=f"{state}, {done:,} of {total:,}" if total and done is not None else state,
-            failure=(batch.word(first.get("message"), 400) or code or "failed") if failed else "",
+            failure=(batch.printable_text(first.get("message"), 400) or code or "failed")
+            if failed
+            else "",
             too_much="token_limit" in code or "batch_limit" in code,
             cancelled=state == "cancelled",
         )
@@ -300,4 +302,4 @@ def _file(value: Any) -> str:
     """Return the server's id of a file; raise `EndpointError` if it is unsafe in a URL."""
     if batch.is_name(value):
         return str(value)
-    raise refusal(EndpointError, "clients.bad_file_id", value=batch.word(value))
+    raise refusal(EndpointError, "clients.bad_file_id", value=batch.printable_text(value))

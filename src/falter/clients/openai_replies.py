@@ -19,10 +19,10 @@ from falter.records.types import ContinuationScore
 SPECIAL = re.compile(r"<.*>|\[[A-Z_]+\]|", re.S)
 # Number of tokens at which the server's most likely token is the token itself or the next token.
 # If entries are shifted by one, it is nearly always the next token; otherwise only by chance.
-ENOUGH_EVIDENCE = 8
+MIN_EVIDENCE_TOKENS = 8
 SIGNS = str.maketrans({"\u2581": " ", "\u0120": " ", "\u010a": "\n"})
 """Signs of tokenizers: the space of sentencepiece, the space and line break of byte-level BPE."""
-MOST_PLACES = 64
+MAX_PLACES = 64
 BYTES = re.compile(r"^bytes:(?:\\x[0-9a-f]{2})+$")
 
 
@@ -166,7 +166,7 @@ class Scoring:
         Some of these servers leave the first entry empty, as correct servers do. But their most
         likely token is then nearly always the next token, and hardly ever the token itself.
         """
-        if self.same + self.following < ENOUGH_EVIDENCE:
+        if self.same + self.following < MIN_EVIDENCE_TOKENS:
             for top, token, following in zip(
                 echo.tops, echo.tokens, [*echo.tokens[1:], ""], strict=False
             ):
@@ -174,7 +174,7 @@ class Scoring:
                     likeliest = max(top, key=top.__getitem__)
                     self.same += likeliest == token
                     self.following += likeliest == following
-        if self.same + self.following >= ENOUGH_EVIDENCE and self.following > 3 * self.same:
+        if self.same + self.following >= MIN_EVIDENCE_TOKENS and self.following > 3 * self.same:
             raise refusal(UnfitServer, "clients.shifted_tokens")
 
 
@@ -195,7 +195,7 @@ class _Echo:
 
         Raise `EndpointError` if a token of this part has no log-probability.
         """
-        beyond = self._beyond(context, prompt)
+        beyond = self._continuation_tokens(context, prompt)
         values = [self.logprobs[n] for n in beyond]
         known = [v for v in values if v is not None and math.isfinite(v) and v < 1e-3]
         if not values or len(known) < len(values):
@@ -206,7 +206,7 @@ class _Echo:
             greedy = all(v >= top - 1e-6 for v, top in zip(known, best, strict=True))
         return ContinuationScore(logprob=math.fsum(known), tokens=len(known), greedy=greedy)
 
-    def _beyond(self, context: str, prompt: str) -> list[int]:
+    def _continuation_tokens(self, context: str, prompt: str) -> list[int]:
         """Return the indices of the tokens that reach beyond the context.
 
         Offsets are read as characters or else as bytes. A token across the boundary counts, since
@@ -254,7 +254,7 @@ def _fits(text: str, prompt: str) -> bool:
             places = {end for end in ends if end <= len(prompt)}
         else:
             places = {at + len(part) for at in places if prompt.startswith(part, at)}
-        if len(places) > MOST_PLACES:
+        if len(places) > MAX_PLACES:
             return False
     return len(prompt) in places
 

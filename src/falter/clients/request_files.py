@@ -15,7 +15,7 @@ import orjson
 
 from falter.clients import anthropic, gemini, openai
 from falter.clients.answers import Answer, failed_key, submapping
-from falter.clients.batches import word
+from falter.clients.batches import printable_text
 from falter.clients.openai_replies import read_chat, read_completion
 from falter.clients.settings import FORMS
 from falter.records.batches import BatchClient, BatchLine, custom_id, key_of
@@ -26,8 +26,8 @@ from falter.records.types import ContinuationScore, Request
 
 PLAIN = FORMS[-1]
 VERSION = re.compile(r"(?:[-@:_.](?:\d[\d.-]*|v\d[\d.]*|latest|preview))*", re.I)
-LONGEST_REASON = 300
-MOST_TOKENS = 1_000_000
+MAX_REASON_CHARACTERS = 300
+MAX_TOKEN_COUNT = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ def _score(value: Any) -> ContinuationScore | None:
         or type(tokens) is not int
     ):
         return None
-    if not math.isfinite(logprob) or logprob > 0 or not 0 < tokens < MOST_TOKENS:
+    if not math.isfinite(logprob) or logprob > 0 or not 0 < tokens < MAX_TOKEN_COUNT:
         return None
     return ContinuationScore(logprob=float(logprob), tokens=tokens)
 
@@ -155,8 +155,8 @@ def _read_openai(data: Any) -> Answer:
 
 
 def _name(data: Any, field: str) -> str | None:
-    return word(data.get(field), 200) or None if isinstance(data, dict) else None
+    return printable_text(data.get(field), 200) or None if isinstance(data, dict) else None
 
 
 def _clean(text: str) -> str:
-    return printable(" ".join(text[: 8 * LONGEST_REASON].split()))[:LONGEST_REASON]
+    return printable(" ".join(text[: 8 * MAX_REASON_CHARACTERS].split()))[:MAX_REASON_CHARACTERS]

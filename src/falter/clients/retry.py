@@ -22,7 +22,7 @@ RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
 AUTH_FAILURE_STATUSES = frozenset({401, 403})
 # Maximum bytes read of a body that is no JSON, such as a gateway's HTML page; messages show 500
 # characters.
-LONGEST_RAW = 4000
+MAX_RAW_BYTES = 4000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +153,7 @@ def read_error(raw: bytes) -> ServerError:
     try:
         data = read_json(raw)
     except ValueError:
-        return ServerError(raw[:LONGEST_RAW].decode("utf-8", "replace"))
+        return ServerError(raw[:MAX_RAW_BYTES].decode("utf-8", "replace"))
     # Google's OpenAI-compatible endpoint wraps the error object into a list of one.
     if isinstance(data, list) and len(data) == 1:
         (data,) = data

@@ -61,13 +61,13 @@ Read = Callable[[Any], Answer]
 # server reports corrects the count (`Limiter.settle`).
 CHARACTERS_A_TOKEN = 4
 CHECK_SECONDS = 10.0
-LONG_CALL, SILENCE = 900.0, 120.0
+MAX_UPLOAD_SECONDS, MAX_SILENCE_SECONDS = 900.0, 120.0
 """Maximum seconds for the upload of a batch, and without a byte while its results are read."""
-LARGEST_CALL = 256 * 2**20
+MAX_CALL_BYTES = 256 * 2**20
 QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_error"})
 FILTERED = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
 """Error codes with which a provider refuses a prompt."""
-WRONG_PLACE = frozenset({404, 405})
+MISSING_ENDPOINT_STATUSES = frozenset({404, 405})
 """HTTP statuses of a missing endpoint, most likely because the base URL is wrong."""
 ODD_JSON = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
 """Errors that reading JSON of an unexpected form raises."""
@@ -76,7 +76,7 @@ ODD_JSON = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError,
 UNUSABLE = "unusable answer"
 
 
-def _trouble(result: Answer | Outcome) -> str | None:
+def _problem(result: Answer | Outcome) -> str | None:
     """Return the reason of a failed attempt if the server is unreachable or broken, else None.
 
     A server that refuses a request, or replies in an unexpected form, is working.
@@ -219,14 +219,14 @@ class Transport:
             except RequestRefused as refusal:
                 if refusal.code in FILTERED:
                     return refused_key(request.key, "content_filter")
-                if refusal.status in WRONG_PLACE and not dialect.settled:
+                if refusal.status in MISSING_ENDPOINT_STATUSES and not dialect.settled:
                     raise PreflightError(
                         f"{self.base_url} does not support this client: {refusal.message}",
                         hint="check the base URL, the model's name and the client; 'falter list "
                         "clients' lists the clients",
                     ) from refusal
                 # A concurrent request may have learnt the change meanwhile; then only send again.
-                if version == dialect.version and not self._learns(request, refusal):
+                if version == dialect.version and not self._learn(request, refusal):
                     return failed(request, refusal.message)
             except EndpointError as error:
                 return failed(request, error.message)
@@ -258,7 +258,7 @@ class Transport:
             finally:
                 del self._sent[mark]
                 self.limiter.release()
-            self.on_attempt(_trouble(result))
+            self.on_attempt(_problem(result))
             if isinstance(result, Answer):
                 seconds = time.perf_counter() - started
                 used = result.usage.prompt_tokens + result.usage.completion_tokens
@@ -282,7 +282,7 @@ class Transport:
             await self.limiter.acquire(0)
             try:
                 reply = await self._connection.exchange(
-                    url, body, seconds=LONG_CALL, kind=kind, most=LARGEST_CALL
+                    url, body, seconds=MAX_UPLOAD_SECONDS, kind=kind, most=MAX_CALL_BYTES
                 )
             finally:
                 self.limiter.release()
@@ -304,7 +304,7 @@ class Transport:
         while True:
             attempt += 1
             outcome: Outcome | None = None
-            async for line in self._connection.lines(url, SILENCE):
+            async for line in self._connection.lines(url, MAX_SILENCE_SECONDS):
                 if isinstance(line, bytes):
                     begun += 1
                     yield self._line(line)
@@ -356,7 +356,7 @@ class Transport:
         if self._unset:
             raise refusal(PreflightError, "clients.no_header", variable=self._unset[0])
 
-    def _learns(self, request: Request, refusal: RequestRefused) -> bool:
+    def _learn(self, request: Request, refusal: RequestRefused) -> bool:
         """Return True if the refusal changed the dialect; print each change once."""
         field = self.dialect.learn(refusal)
         if field is None:
@@ -423,7 +423,7 @@ class Transport:
 
     async def _wait(self, attempt: int, outcome: Outcome, tokens: float, url: URL) -> None:
         """Wait until the next attempt is due, or raise if there is none."""
-        if outcome.status in WRONG_PLACE:
+        if outcome.status in MISSING_ENDPOINT_STATUSES:
             outcome = replace(outcome, what=f"{outcome.what} at {url}")
         # A request that the server refused used none of the tokens that were reserved for it. After
         # a time-out this is unknown, so the tokens stay reserved.

@@ -99,7 +99,7 @@ def tables_of(cells: Cells, baseline: str | None = None) -> list[Table]:
     panels = cells.task.codes.astype(np.int64) * len(cells.model.names) + cells.model.codes
     order = np.argsort(panels, kind="stable")
     starts = np.flatnonzero(np.diff(panels[order], prepend=-1))
-    runs = _ordered(cells.run)
+    runs = _run_ranks(cells.run)
     tables = []
     for rows in np.split(order, starts[1:]):
         task = cells.task.names[int(cells.task.codes[rows[0]])]
@@ -127,7 +127,7 @@ def find_baseline(cells: Cells, name: str | None) -> str | None:
     return next((name for name in names if name.strip().lower() == USUAL_BASELINE), None)
 
 
-def _ordered(column: Coded) -> Ints:
+def _run_ranks(column: Coded) -> Ints:
     """Return each cell's run as a rank, with numbers in names in numerical order: 2 before 10."""
 
     def key(place: int) -> tuple[list[tuple[bool, int, str]], int]:
@@ -144,9 +144,9 @@ def _table(panel: Panel, cells: Cells, rows: Ints, runs: Ints, baseline: str | N
 
     The baseline, if there is one, is moved to the front.
     """
-    items, item = _used(cells.item, rows)
+    items, item = _used_names(cells.item, rows)
     order = sorted(range(len(items)), key=items.__getitem__)
-    conditions, condition = _used(cells.condition, rows)
+    conditions, condition = _used_names(cells.condition, rows)
     has_baseline = baseline in conditions
     places = list(range(len(conditions)))
     if has_baseline and baseline is not None:
@@ -155,8 +155,8 @@ def _table(panel: Panel, cells: Cells, rows: Ints, runs: Ints, baseline: str | N
     return table_of(
         panel,
         PanelCells(
-            item=_moved(order)[item],
-            condition=_moved(places)[condition],
+            item=_inverse(order)[item],
+            condition=_inverse(places)[condition],
             run=runs[rows],
             value=cells.value[rows],
             outcome=cells.outcome[rows],
@@ -169,7 +169,7 @@ def _table(panel: Panel, cells: Cells, rows: Ints, runs: Ints, baseline: str | N
     )
 
 
-def _used(column: Coded, rows: Ints) -> tuple[list[str], Ints]:
+def _used_names(column: Coded, rows: Ints) -> tuple[list[str], Ints]:
     """Return the names that occur in `rows`, in the order of their codes, and each row's number."""
     codes = column.codes[rows]
     used = np.unique(codes)
@@ -178,7 +178,7 @@ def _used(column: Coded, rows: Ints) -> tuple[list[str], Ints]:
     return [column.names[int(n)] for n in used], numbers[codes]
 
 
-def _moved(order: Sequence[int]) -> Ints:
+def _inverse(order: Sequence[int]) -> Ints:
     """Return the inverse of a permutation: the new place of each old place."""
     new = np.empty(len(order), dtype=np.int32)
     new[list(order)] = np.arange(len(order))

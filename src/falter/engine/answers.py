@@ -34,7 +34,7 @@ UNREAD = ("unparsed", "truncated", "refused")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PickedAnswers:
+class AnswerFilter:
     """A filter on the responses of a run; a field that is None or empty accepts all."""
 
     kinds: tuple[AnswerKind, ...] = ()
@@ -60,7 +60,7 @@ class Answers:
     readers: tuple[tuple[str, int], ...] = ()
 
 
-def pick_answers(path: Path, name: str | None, picked: PickedAnswers, *, limit: int) -> Answers:
+def pick_answers(path: Path, name: str | None, picked: AnswerFilter, *, limit: int) -> Answers:
     """Return the responses of a stored run, or of a part of a study, that pass a filter."""
     require_store(path)
     with Store(path) as store:
@@ -113,7 +113,7 @@ def part_of_study(store: Store, name: str | None, part: str | None) -> StoredRun
     return store.find_run(parts[part])
 
 
-def _check(run: Run, picked: PickedAnswers) -> None:
+def _check(run: Run, picked: AnswerFilter) -> None:
     """Raise `UnknownName` if the filter has a name that the run does not have."""
     known: dict[str, tuple[str | None, Sequence[str]]] = {
         "recipe": (picked.recipe, [recipe.label for recipe in run.recipes]),
@@ -142,7 +142,7 @@ def _alternatives(run: Run, chosen: dict[str, Scorer]) -> list[Scorer]:
     ]
 
 
-def answers_study(result: Answers, picked: PickedAnswers) -> Study:
+def answers_study(result: Answers, picked: AnswerFilter) -> Study:
     """Return the responses as figures: the most frequent unread replies first, then one by one."""
     run = result.run
     what = " and ".join(picked.kinds) or "all"
@@ -228,7 +228,7 @@ def rescored_study(
                 raise refusal(UsageError, "engine.no_written_panel")
         else:
             other = _scorer_named(run, scorer, items, labels)
-            places, others = _places(run, other, items), dict.fromkeys(own, other)
+            places, others = _readable_panels(run, other, items), dict.fromkeys(own, other)
         said: list[str] = []
         added: list[str] = []
         readings: dict[str, ReadElsewhere] = {}
@@ -282,7 +282,7 @@ def _labels(run: Run, items: Sequence[Item], named: Sequence[str]) -> dict[str, 
     }
 
 
-def _places(run: Run, other: Scorer, items: Sequence[Item]) -> list[int]:
+def _readable_panels(run: Run, other: Scorer, items: Sequence[Item]) -> list[int]:
     """Return the panels that the scorer can read and has not scored; raise if there are none."""
     unfit = {place: _unfit(run, place, other, items) for place in range(len(run.panels))}
     fitting = [place for place, why in unfit.items() if not why]

@@ -10,11 +10,11 @@ from falter.engine.config import Experiment, ModelSpec
 from falter.engine.connections import connect, require_batches
 from falter.engine.execution import (
     Watch,
-    carry_out,
     interruptible,
     opened,
     record_run,
     run_async,
+    run_missing,
     send,
     watching,
 )
@@ -31,7 +31,7 @@ from falter.records.types import BASELINE, Request, Run, Sampling
 from falter.store.store import Store
 from falter.tasks.task import Task
 
-STEP = 64
+DEFAULT_REPLY_TOKENS = 64
 """Default limit of a reply, in tokens; the limits of longer replies are multiples of it."""
 
 
@@ -48,7 +48,7 @@ def writing_target(client: Client, spec: ModelSpec) -> Target:
     return Target(
         model=client.model,
         asking="chat" if client.capabilities.chats else "plain",
-        sampling=Sampling(max_tokens=STEP),
+        sampling=Sampling(max_tokens=DEFAULT_REPLY_TOKENS),
         price=spec.price,
     )
 
@@ -92,7 +92,7 @@ def ask_task(
     async def run() -> None:
         if not record_run(resolved, store):
             async with opened([client]):
-                await carry_out(resolved, store, watch)
+                await run_missing(resolved, store, watch)
 
     run_async(run)
     part = Part(name=task.name, title=task.name, experiment={})

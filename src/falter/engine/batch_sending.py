@@ -20,12 +20,12 @@ from falter.records.planning import batched
 from falter.records.types import Request, Response
 
 # Seconds. A batch takes minutes to a day, so the pause between two polls grows to a minute.
-FIRST_PAUSE, LONGEST_PAUSE, GROWTH = 0.5, 60.0, 1.5
+FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS, GROWTH = 0.5, 60.0, 1.5
 LISTING_GRACE_SECONDS = 60.0
 """Seconds after which a batch that a provider does not list counts as not received."""
-LISTED_BEFORE = 3600.0
+CLOCK_TOLERANCE_SECONDS = 3600.0
 """Seconds that a provider's clock may be behind."""
-PATIENCE = 3600.0
+MAX_OUTAGE_SECONDS = 3600.0
 """Seconds for which a provider may be unreachable while a batch is waited for."""
 # A batch that expires leaves requests unanswered, and each round may last a day. A request that
 # three batches have left out is a failure, which the next run sends again.
@@ -33,7 +33,8 @@ ROUNDS = 3
 # The first requests are sent directly, at full price, until one is answered. One item's prompt may
 # be refused; after five refusals in a row, the batch would be refused too.
 MAX_FAILED_PROBES = 5
-COMMIT = 256  # responses in one transaction; after a kill, so many are read but not paid again
+# Responses in one transaction; after a kill, so many are read but not paid again.
+COMMIT_RESPONSES = 256
 Say = Callable[[str], None]
 """Function that shows a message to the user."""
 
@@ -41,7 +42,7 @@ Say = Callable[[str], None]
 async def run_batches(
     queues: Sequence[ModelQueue],
     store: ResponseStore,
-    book: BatchBook,
+    log: BatchBook,
     stop: asyncio.Event,
     say: Say,
 ) -> None:
@@ -51,9 +52,9 @@ async def run_batches(
     Raises as `run_queues` does. Paid responses stay at the provider, and the next run with the same
     store imports them.
     """
-    works = [_BatchWork(queue, store, book, stop, say) for queue in queues]
+    works = [_BatchWork(queue, store, log, stop, say) for queue in queues]
     for work in works:
-        await work.desk.check()
+        await work.api.check()
     try:
         async with asyncio.TaskGroup() as group:
             for work in works:
@@ -61,7 +62,7 @@ async def run_batches(
     except BaseExceptionGroup as group_error:
         raise main_error(group_error) from group_error
     if stop.is_set():
-        waiting = sum(len(book.open(queue.client.model)) for queue in queues)
+        waiting = sum(len(log.open(queue.client.model)) for queue in queues)
         raise refusal(RunStopped, "engine.interrupted_batches", waiting=waiting)
 
 
@@ -72,29 +73,29 @@ class _BatchWork:
         self,
         queue: ModelQueue,
         store: ResponseStore,
-        book: BatchBook,
+        log: BatchBook,
         stop: asyncio.Event,
         say: Say,
     ) -> None:
         assert isinstance(queue.client, BatchClient)
-        self.queue, self.desk, self.model = queue, queue.client.batches, queue.client.model
+        self.queue, self.api, self.model = queue, queue.client.batches, queue.client.model
         self.progress = queue.progress
-        self._client, self._store, self._book, self._stop = queue.client, store, book, stop
+        self._client, self._store, self._log, self._stop = queue.client, store, log, stop
         self._tell = say
         self._open: dict[str, StoredBatch] = {}
         self._foreign_batches: set[str] = set()  # other programs' batches of equal size
         self._lacking: dict[str, int] = {}  # number of cells that wait for each request
         self._again: dict[str, str] = {}  # requests for another batch, each with the reason
         self._failed: set[str] = set()
-        self._most = self.desk.most_requests
-        self._alone = self._crowded = self._cancelled = self._scouted = False
+        self._most = self.api.most_requests
+        self._alone = self._crowded = self._cancelled = self._probed = False
 
     async def run(self) -> None:
         """Submit, wait and import; requests that a batch left unanswered go into another batch."""
         rounds = 0
         while rounds < ROUNDS and not self._stop.is_set():
             self._again, self._crowded = {}, False
-            await self._hand_in(is_first=not self.progress.planned)
+            await self._submit_missing(is_first=not self.progress.planned)
             await self._wait()
             if self._cancelled:
                 raise refusal(RunStopped, "engine.cancelled_batch", label=self.progress.label)
@@ -112,10 +113,10 @@ class _BatchWork:
     async def _attach(self) -> list[StoredBatch]:
         """Adopt the open batches that this run needs; return batches that others have leased."""
         theirs = []
-        for batch in self._book.open(self.model):
-            if batch.mark in self._open or self._lacking.keys().isdisjoint(self._book.keys(batch)):
+        for batch in self._log.open(self.model):
+            if batch.mark in self._open or self._lacking.keys().isdisjoint(self._log.keys(batch)):
                 continue
-            if not self._book.lease(batch):
+            if not self._log.lease(batch):
                 theirs.append(batch)
             elif batch.name is None:
                 await self._look_for(batch, batch.created_at + LISTING_GRACE_SECONDS)
@@ -149,12 +150,12 @@ class _BatchWork:
                     ) from error
             else:
                 if name is not None:
-                    self._open[batch.mark] = self._book.mark(batch, "waiting", name=name)
+                    self._open[batch.mark] = self._log.mark(batch, "waiting", name=name)
                     self._say(f"the provider has received batch {name}")
                     return
                 if late:
-                    self._book.mark(batch, "lost", name=None, said="it never arrived")
-                    self._hand_in_again(batch, "the batch did not reach the provider")
+                    self._log.mark(batch, "lost", name=None, said="it never arrived")
+                    self._submit_again(batch, "the batch did not reach the provider")
                     return
             await self._sleep(pause)
             if self._stop.is_set():
@@ -162,9 +163,9 @@ class _BatchWork:
 
     async def _listed_as(self, batch: StoredBatch) -> str | None:
         """Return the provider's name of a batch, by its mark or else the oldest of its size."""
-        names = self._book.names(self.model) | self._foreign_batches
+        names = self._log.names(self.model) | self._foreign_batches
         alike = None
-        async for listed in self.desk.listed(batch.created_at - LISTED_BEFORE):
+        async for listed in self.api.listed(batch.created_at - CLOCK_TOLERANCE_SECONDS):
             if listed.mark == batch.mark:
                 return listed.name
             # Anthropic takes no mark, so its batches are matched by size. A wrong guess shows in
@@ -176,18 +177,18 @@ class _BatchWork:
 
     # Submitting
 
-    async def _hand_in(self, *, is_first: bool) -> None:
+    async def _submit_missing(self, *, is_first: bool) -> None:
         """Iterate the plan once, and submit the missing requests in as few batches as possible."""
         keys: list[str] = []
         lines: list[bytes] = []
         size = 0
         async for request in self._to_send(is_first):
             try:
-                line = self.desk.line(request)
+                line = self.api.line(request)
             except (ValueError, EndpointError) as error:
                 self._land_now(request, _failure(request.key, f"it cannot be sent: {error}"))
                 continue
-            full = len(keys) >= self._most or size + len(line) > self.desk.most_bytes
+            full = len(keys) >= self._most or size + len(line) > self.api.most_bytes
             if keys and full:
                 await self._submit(keys, lines)
                 keys, lines, size = [], [], 0
@@ -200,31 +201,31 @@ class _BatchWork:
     async def _to_send(self, is_first: bool) -> AsyncIterator[Request]:
         """Yield the requests that have no response and are in no batch, each once."""
         given: set[str] = set()
-        for stretch in batched(self.queue.requests, LOOK_AHEAD):
+        for chunk in batched(self.queue.requests, LOOK_AHEAD):
             if self._stop.is_set():
                 return
             if is_first:
-                self.progress.planned += len(stretch)
+                self.progress.planned += len(chunk)
                 if self.queue.on_planned is not None:
-                    self.queue.on_planned(stretch)
-            missing = self._missing_of(stretch, is_first)
-            free = missing - self._book.held(missing) - given - self._failed
-            for request in stretch:
+                    self.queue.on_planned(chunk)
+            missing = self._missing_of(chunk, is_first)
+            free = missing - self._log.held(missing) - given - self._failed
+            for request in chunk:
                 if request.key in free:
                     free.discard(request.key)
-                    if self._scouted or not await self._scout(request):
+                    if self._probed or not await self._probe(request):
                         given.add(request.key)
                         yield request
             # A long plan must not block the other queues.
             await asyncio.sleep(0)
 
-    def _missing_of(self, stretch: Sequence[Request], is_first: bool) -> set[str]:
+    def _missing_of(self, chunk: Sequence[Request], is_first: bool) -> set[str]:
         """Return the keys of a chunk without a response; count its cells the first time."""
         share = self.queue.share
-        ours = [r for r in stretch if share is None or r.key in share]
+        ours = [r for r in chunk if share is None or r.key in share]
         missing = self._store.missing(list({r.key for r in ours}))
         if is_first:
-            self.progress.elsewhere += len(stretch) - len(ours)
+            self.progress.elsewhere += len(chunk) - len(ours)
             for request in ours:
                 if request.key in missing:
                     self._lacking[request.key] = self._lacking.get(request.key, 0) + 1
@@ -232,7 +233,7 @@ class _BatchWork:
                     self.progress.stored += 1
         return missing
 
-    async def _scout(self, request: Request) -> bool:
+    async def _probe(self, request: Request) -> bool:
         """Send one request directly before any batch; return False if another process has it.
 
         An unsupported field, a wrong model name or a used-up quota then shows at once. In a batch
@@ -242,7 +243,7 @@ class _BatchWork:
         if shared is not None and not shared.claim([request.key]):
             return False
         # Lease first, then look up: in the other order, another process could submit it in between.
-        if not self._book.is_free(request.key):
+        if not self._log.is_free(request.key):
             if shared is not None:
                 shared.release([request.key])
             return False
@@ -251,8 +252,8 @@ class _BatchWork:
         self._land_now(request, response)
         if shared is not None:
             shared.release([request.key])
-        self._scouted = response.failure is None
-        if len(self._failed) >= MAX_FAILED_PROBES and not self._scouted:
+        self._probed = response.failure is None
+        if len(self._failed) >= MAX_FAILED_PROBES and not self._probed:
             raise RunStopped(
                 f"{self.progress.label}: the first {len(self._failed)} requests all failed, so no "
                 f"batch was submitted; the last error was: {response.failure}",
@@ -263,16 +264,16 @@ class _BatchWork:
     async def _submit(self, keys: Sequence[str], lines: Sequence[bytes]) -> None:
         """Submit one batch: log it, send it, and log the name that the provider gives it."""
         # Logged before it is sent: after a crash the next run looks for it, and pays nothing twice.
-        batch = self._book.record(self.model, keys, self.desk.asked)
-        ours = set() if batch is None else set(self._book.keys(batch))
+        batch = self._log.record(self.model, keys, self.api.asked)
+        ours = set() if batch is None else set(self._log.keys(batch))
         self._again |= dict.fromkeys(set(keys) - ours, "another process has submitted it")
         if batch is None:
             return
         chosen = [line for key, line in zip(keys, lines, strict=True) if key in ours]
         try:
-            name = await self.desk.submit(batch.mark, chosen)
+            name = await self.api.submit(batch.mark, chosen)
         except FalterError as error:  # refused for certain
-            self._book.mark(batch, "refused", name=None, said=error.message)
+            self._log.mark(batch, "refused", name=None, said=error.message)
             if isinstance(error, EndpointError):
                 raise RunStopped(
                     f"{self.progress.label}: the batch was refused: {error.message}",
@@ -286,7 +287,7 @@ class _BatchWork:
         elif not name:
             raise refusal(RunStopped, "engine.unnamed_batch", progress=self.progress.label)
         else:
-            self._open[batch.mark] = self._book.mark(batch, "waiting", name=name)
+            self._open[batch.mark] = self._log.mark(batch, "waiting", name=name)
             self._say(f"batch {name} has {len(chosen):,} requests")
         if self._alone:
             await self._wait()
@@ -305,7 +306,7 @@ class _BatchWork:
             except EndpointError as error:
                 now = time.monotonic()
                 trouble = now if trouble is None else trouble
-                if now - trouble > PATIENCE:
+                if now - trouble > MAX_OUTAGE_SECONDS:
                     raise RunStopped(
                         f"{self.progress.label}: {error.message}",
                         hint="the batches continue at the provider; run the same command again "
@@ -321,7 +322,7 @@ class _BatchWork:
         """Poll every open batch once; import the batches that have ended, and handle refusals."""
         for batch in list(self._open.values()):
             assert batch.name is not None
-            status = await self.desk.status(batch.name)
+            status = await self.api.status(batch.name)
             if status.gone:
                 raise RunStopped(
                     f"{self.progress.label}: the provider has no batch {batch.name}",
@@ -331,7 +332,7 @@ class _BatchWork:
                 )
             if not status.ended:
                 if status.said != batch.said:
-                    self._open[batch.mark] = self._book.mark(
+                    self._open[batch.mark] = self._log.mark(
                         batch, "waiting", name=batch.name, said=status.said
                     )
                 continue
@@ -346,7 +347,7 @@ class _BatchWork:
         If it was too large, its requests are submitted again in batches of half the size.
         """
         del self._open[batch.mark]
-        self._book.mark(batch, "refused", name=batch.name, said=status.failure)
+        self._log.mark(batch, "refused", name=batch.name, said=status.failure)
         if not status.too_much or batch.requests == 1:
             raise RunStopped(
                 f"{self.progress.label}: batch {batch.name} was refused: {status.failure}",
@@ -356,20 +357,20 @@ class _BatchWork:
         # Submit smaller batches, each only after the previous batch has ended.
         self._most, self._alone, self._crowded = max(1, batch.requests // 2), True, True
         self._say(f"{status.failure}; continuing with batches of {self._most:,} requests")
-        self._hand_in_again(batch, status.failure)
+        self._submit_again(batch, status.failure)
 
-    def _hand_in_again(self, batch: StoredBatch, why: str) -> None:
+    def _submit_again(self, batch: StoredBatch, why: str) -> None:
         """Mark the unanswered requests of a batch for another batch, with the reason."""
-        keys = self._lacking.keys() & self._book.keys(batch)
+        keys = self._lacking.keys() & self._log.keys(batch)
         self._again |= dict.fromkeys(keys, why)
 
     async def _store_results(self, batch: StoredBatch, status: BatchStatus) -> None:
         """Store the results of a batch, in any order; count each request once."""
         assert batch.name is not None
-        left = dict.fromkeys(self._book.keys(batch), status.said)
+        left = dict.fromkeys(self._log.keys(batch), status.said)
         waiting: list[Response] = []
         known = unknown = answered = 0
-        async with contextlib.aclosing(self.desk.results(batch.name, batch.asked)) as lines:
+        async with contextlib.aclosing(self.api.results(batch.name, batch.asked)) as lines:
             async for line in lines:
                 known += line.key in left
                 if line.key not in left:
@@ -380,7 +381,7 @@ class _BatchWork:
                     del left[line.key]
                     waiting.append(line.response)
                     answered += line.response.failure is None
-                if len(waiting) >= COMMIT:
+                if len(waiting) >= COMMIT_RESPONSES:
                     self._land(batch, waiting)
                     waiting = []
         self._land(batch, waiting)
@@ -398,7 +399,7 @@ class _BatchWork:
         self._again |= left
         # A batch that was cancelled after its last response is complete.
         self._cancelled |= status.cancelled and bool(left)
-        self._book.mark(batch, "read", name=batch.name, said=status.said)
+        self._log.mark(batch, "read", name=batch.name, said=status.said)
         self._say(
             f"batch {batch.name} is imported: {answered:,} of {batch.requests:,} requests have a "
             "response"
@@ -407,7 +408,7 @@ class _BatchWork:
     async def _is_foreign(self, batch: StoredBatch) -> None:
         """Exclude another program's batch that was mistaken for ours by its size; look again."""
         self._foreign_batches.add(batch.name or "")
-        await self._look_for(self._book.mark(batch, "sending", name=None), 0.0)
+        await self._look_for(self._log.mark(batch, "sending", name=None), 0.0)
 
     # Counting
 
@@ -415,7 +416,7 @@ class _BatchWork:
         """Store and count the responses of a batch, except to requests that have already failed."""
         fresh = [response for response in responses if response.key not in self._failed]
         if fresh:
-            self._book.land(batch, fresh)
+            self._log.land(batch, fresh)
             for response in fresh:
                 self._count(response)
 
@@ -462,11 +463,11 @@ class _BatchWork:
         self._tell(f"{self.progress.label}: {text}")
 
     def _pauses(self) -> Iterator[float]:
-        """Yield the seconds between two polls, growing to `LONGEST_PAUSE`."""
-        pause = FIRST_PAUSE
+        """Yield the seconds between two polls, growing to `MAX_PAUSE_SECONDS`."""
+        pause = FIRST_PAUSE_SECONDS
         while True:
             yield pause
-            pause = min(LONGEST_PAUSE, pause * GROWTH)
+            pause = min(MAX_PAUSE_SECONDS, pause * GROWTH)
 
     async def _sleep(self, seconds: float) -> None:
         """Pause for some seconds, or until an interruption."""

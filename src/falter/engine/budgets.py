@@ -21,7 +21,7 @@ from falter.records.errors import UsageError, refusal
 from falter.records.planning import Price, estimate_cost
 from falter.stats.layout import Layout, budget_layout, planned_half_widths
 
-SAMPLE = 200
+SAMPLE_ITEMS = 200
 """Approximate number of a panel's items whose prompts are counted; others count as equally long."""
 ROUNDING = 1e-6
 """Fraction of a request that is added to a budget, so that rounding drops no cell."""
@@ -64,13 +64,13 @@ def read_prices(source: str) -> PriceList:
     """
     bundled = _bundled()
     if source in bundled:
-        return _parsed(source, bundled[source])
+        return _parse_list(source, bundled[source])
     path = Path(source)
     if not source or not path.exists():
         names = ", ".join(sorted(bundled))
         raise UsageError(f"Unknown price list '{source}'", hint=f"known: {names}; or give a file")
     try:
-        return _parsed(path.name, path.read_text("utf-8"))
+        return _parse_list(path.name, path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise refusal(UsageError, "engine.unreadable_prices", path=path, error=error) from error
 
@@ -95,7 +95,7 @@ def _bundled() -> dict[str, str]:
     }
 
 
-def _parsed(name: str, text: str) -> PriceList:
+def _parse_list(name: str, text: str) -> PriceList:
     """Parse a price list in YAML; raise `UsageError` with the place of a wrong entry."""
     try:
         data = yaml.safe_load(text)
@@ -130,7 +130,7 @@ _ENTRY = Block(
 # The requests that a budget in tokens or in money pays for, by the plan's own estimate
 
 
-def _affordable(resolved: Resolved) -> int:
+def _affordable_requests(resolved: Resolved) -> int:
     """Return the number of requests that the budget pays for.
 
         requests = budget · cells / (maximum cost of all cells)
@@ -149,7 +149,7 @@ def _affordable(resolved: Resolved) -> int:
     prices = {} if unit == "tokens" else _prices(resolved, panels, unit)
     whole = cells = 0.0
     for place, panel in enumerate(panels):
-        items = panel.items[:: max(1, len(panel.items) // SAMPLE)]
+        items = panel.items[:: max(1, len(panel.items) // SAMPLE_ITEMS)]
         sample = replace(panel, items=items)
         target = replace(panel.target, price=prices.get(place))
         cost = estimate_cost(sample.requests(run.draws, run.repeats), target, set)
@@ -174,7 +174,7 @@ def _distinct_panels(panels: Sequence[PanelPlan], task: str | None = None) -> li
     return kept
 
 
-def _more_of(budget: int | str | None, times: float) -> str:
+def _multiple(budget: int | str | None, times: float) -> str:
     """Return a multiple of a budget, rounded up, in the form in which it was written."""
     if not isinstance(budget, str):
         return f"{math.ceil((budget or 0) * times):,}"
@@ -199,7 +199,7 @@ def _prices(resolved: Resolved, panels: Sequence[PanelPlan], currency: str) -> d
         if price is None:
             raise UsageError(
                 f"A budget in {currency} needs the price of {model}, which is not known",
-                hint=f"add it to the model's settings: {_line(model)}",
+                hint=f"add it to the model's settings: {_price_line(model)}",
             )
         if price.currency != currency:
             raise UsageError(
@@ -210,7 +210,7 @@ def _prices(resolved: Resolved, panels: Sequence[PanelPlan], currency: str) -> d
     return found
 
 
-def _line(model: str) -> str:
+def _price_line(model: str) -> str:
     """Return the line to add to a file, with prices from the newest list that has the model."""
     for name in reversed(price_lists()):
         price = read_prices(name).price(model)
@@ -232,7 +232,7 @@ def apply_budget(resolved: Resolved) -> Resolved:
     run = resolved.run
     if resolved.experiment.budget is None:
         return resolved
-    budget = _affordable(resolved)
+    budget = _affordable_requests(resolved)
     tasks = list(dict.fromkeys(p.panel.task for p in resolved.panels))
     first = {task: next(p for p in resolved.panels if p.panel.task == task) for task in tasks}
     answers = {task: len(_distinct_panels(resolved.panels, task)) for task in tasks}
@@ -251,7 +251,7 @@ def apply_budget(resolved: Resolved) -> Resolved:
         }
         for task, layout in layouts.items()
     }
-    panels = tuple(_masked(p, layouts[p.panel.task]) for p in resolved.panels)
+    panels = tuple(_masked_panel(p, layouts[p.panel.task]) for p in resolved.panels)
     experiment = {**run.experiment, "layout": record}
     return replace(resolved, panels=panels, run=replace(run, experiment=experiment))
 
@@ -280,7 +280,7 @@ def _layout(panel: PanelPlan, budget: float, whole: int, resolved: Resolved) -> 
         raise UsageError(
             f"A budget of {whole:,} requests is too small for '{panel.panel.task}', which needs "
             f"at least {min(MIN_ITEMS, len(keys))} items in {width} conditions each",
-            hint=f"set the budget to {_more_of(resolved.experiment.budget, least / spent)} or "
+            hint=f"set the budget to {_multiple(resolved.experiment.budget, least / spent)} or "
             "more, or use fewer models and tasks",
         )
     layout = budget_layout(keys, main, spent, seed=resolved.experiment.seed)
@@ -294,7 +294,7 @@ def _layout(panel: PanelPlan, budget: float, whole: int, resolved: Resolved) -> 
     return Layout(mask=mask, order=layout.order, requests=requests)
 
 
-def _masked(panel: PanelPlan, layout: Layout) -> PanelPlan:
+def _masked_panel(panel: PanelPlan, layout: Layout) -> PanelPlan:
     """Return the panel with the items that have any cell, in the panel's order."""
     ids = [condition.recipe.id for condition in panel.conditions]
     asked = {

@@ -77,7 +77,7 @@ def require_batches(spec: ModelSpec, client: Client, scorer: Scorer | None = Non
 
 
 QUESTION = "What is the capital of France? Answer with one word."
-MOST_TOKENS = 16
+MAX_TOKENS = 16
 OPTIONS = (" Paris", " London")
 _TAKES = {"type": "object", "properties": {"parcel_id": {"type": "string"}}}
 TOOL = {"name": "track_parcel", "description": "Say where a parcel is now.", "parameters": _TAKES}
@@ -183,7 +183,7 @@ def _text(response: Response) -> dict[str, Any]:
     }
 
 
-def _request(client: Client, most: int = MOST_TOKENS, **asked: Any) -> Request:
+def _request(client: Client, most: int = MAX_TOKENS, **asked: Any) -> Request:
     """Return a request of a probe."""
     item = Item(task="probe", key="probe", fields={})
     variant = Variant(

@@ -17,7 +17,7 @@ from falter.scorers.short_answers import accepted
 
 _MAX_REPLIES = 3
 """Maximum number of example replies that are read."""
-_LONGEST = 200
+_MAX_TARGET_CHARACTERS = 200
 """Maximum length of a target; an example with a longer one does not fit on a line."""
 
 
@@ -44,7 +44,7 @@ def example_replies(panel: PanelPlan, scorer: Scorer) -> dict[str, Any] | None:
         return None
     variant = panel.conditions[0].make(panel.items[0], 0)
     target = accepted(Case(variant=variant, response=Response(key="example")))[0]
-    if not target.strip() or len(target) > _LONGEST or "\n" in target:
+    if not target.strip() or len(target) > _MAX_TARGET_CHARACTERS or "\n" in target:
         return None
     labels = getattr(scorer, "labels", {}).get(panel.task.name, ())
     read: list[str] = []

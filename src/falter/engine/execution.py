@@ -72,7 +72,7 @@ SAMPLED_ITEMS, SAMPLED_PARTS = 200, 10
 
 The token counts of the parts give the error of the estimate.
 """
-SAMPLING = 2
+SAMPLE_SEED_OFFSET = 2
 """Number added to the seed, so that the sample is independent of the items that a limit draws."""
 
 
@@ -125,7 +125,7 @@ def _panel_cost(
     cells = p.cells(run.draws, run.repeats)
     items = p.items
     if not exact and cells > SAMPLED_CELLS:
-        items = pick(items, SAMPLED_ITEMS, run.seed + SAMPLING)
+        items = pick(items, SAMPLED_ITEMS, run.seed + SAMPLE_SEED_OFFSET)
     ends = [0, len(items)]
     if not exact and len(items) >= SAMPLED_ITEMS:
         ends = [n * len(items) // SAMPLED_PARTS for n in range(SAMPLED_PARTS + 1)]
@@ -159,14 +159,14 @@ def record_run(resolved: Resolved, store: Store, command: str = "") -> bool:
     return planned == answered
 
 
-async def carry_out(
+async def run_missing(
     resolved: Resolved, store: Store, watch: Watch | None, shard: Shard | None = None
 ) -> list[Progress]:
     """Send the missing requests of a recorded run, or of a shard, with clients that are open."""
-    return await carry_out_together([resolved], store, watch, shard)
+    return await run_missing_together([resolved], store, watch, shard)
 
 
-async def carry_out_together(
+async def run_missing_together(
     several: Sequence[Resolved], store: Store, watch: Watch | None, shard: Shard | None = None
 ) -> list[Progress]:
     """Send the missing requests of several runs at once, so that their requests alternate.
@@ -286,7 +286,7 @@ def _queues(resolved: Resolved, recorder: _Recorder, shard: Shard | None) -> lis
                 concurrency=panels[0].concurrency,
                 progress=Progress(label=panels[0].panel.model.label, total=sum(counts)),
                 on_planned=recorder.of(places, counts),
-                is_cut=_is_cut(resolved, panels),
+                is_cut=_truncation_test(resolved, panels),
                 share=shard,
             )
         )
@@ -303,7 +303,7 @@ async def _probe(queue: ModelQueue, store: Store) -> None:
         await probe(requests, queue.client, store, queue.progress)
 
 
-def _is_cut(resolved: Resolved, panels: Sequence[PanelPlan]) -> Callable[..., bool]:
+def _truncation_test(resolved: Resolved, panels: Sequence[PanelPlan]) -> Callable[..., bool]:
     """Return a test for truncated responses in which no scorer finds a complete answer."""
 
     def is_cut(request: Request, response: Response) -> bool:
@@ -483,7 +483,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 # A panel's first request is sent alone if the server must return more than text
 
 
-ITEMS = 3
+PROBE_ITEMS = 3
 """Number of items in a probe: a single prompt may be too long or filtered, three are evidence."""
 
 
@@ -496,7 +496,7 @@ async def probe(
     texts, or constrained answers, as the panel needs. Text-only panels are not probed.
     """
     misfits: list[str] = []
-    for request in islice(_one_an_item(requests), ITEMS):
+    for request in islice(_one_an_item(requests), PROBE_ITEMS):
         if not store.claim(store.missing([request.key])):
             return
         try:

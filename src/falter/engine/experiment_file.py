@@ -17,11 +17,11 @@ from falter.engine.setting_types import Options, Place
 from falter.records.errors import UsageError, printable, refusal
 from falter.tasks.task import tasks
 
-MOST_BYTES = 8 * 2**20
+MAX_BYTES = 8 * 2**20
 """Maximum size of a file, in bytes."""
-MOST_NODES = 200_000
+MAX_NODES = 200_000
 """Maximum number of values once all aliases are written out."""
-DEEPEST = 100
+MAX_DEPTH = 100
 """Maximum depth of nested values."""
 
 
@@ -49,14 +49,14 @@ def read_yaml(path: Path) -> Any:
     """
     try:
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
         text = data.decode("utf-8-sig")
     except FileNotFoundError:
         raise
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise UsageError(f"The experiment file {path} cannot be read: {error}") from error
-    if len(data) > MOST_BYTES:
-        raise refusal(UsageError, "engine.large_experiment", path=path, most_bytes=MOST_BYTES)
+    if len(data) > MAX_BYTES:
+        raise refusal(UsageError, "engine.large_experiment", path=path, most_bytes=MAX_BYTES)
     try:
         return yaml.load(text, _Loader)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
@@ -97,11 +97,11 @@ def _count(node: Any, known: dict[int, int], depth: int) -> int:
     """
     if id(node) in known:
         return known[id(node)]
-    if depth > DEEPEST:
+    if depth > MAX_DEPTH:
         raise refusal(
-            UsageError, "engine.nested_line", line=node.start_mark.line + 1, deepest=DEEPEST
+            UsageError, "engine.nested_line", line=node.start_mark.line + 1, deepest=MAX_DEPTH
         )
-    known[id(node)] = MOST_NODES  # a node that contains itself would never end
+    known[id(node)] = MAX_NODES  # a node that contains itself would never end
     if isinstance(node, yaml.MappingNode):
         inner = [part for pair in node.value for part in pair]
     else:
@@ -109,12 +109,12 @@ def _count(node: Any, known: dict[int, int], depth: int) -> int:
     if isinstance(node, yaml.ScalarNode) and not _printable(node.value):
         raise refusal(UsageError, "engine.unprintable_line", line=node.start_mark.line + 1)
     count = 1 + sum(_count(part, known, depth + 1) for part in inner)
-    if count >= MOST_NODES:
+    if count >= MAX_NODES:
         raise refusal(
             UsageError,
             "engine.expanding_line",
             line=node.start_mark.line + 1,
-            most_nodes=MOST_NODES,
+            most_nodes=MAX_NODES,
         )
     known[id(node)] = count
     return count

@@ -35,8 +35,8 @@ from falter.store.store import Store, StoredCell
 
 MAX_STATED = 50
 """Number of stated replies that the extractor reads too, to compare it with the scorer."""
-LONGEST = 6_000  # characters of a question or a reply that are shown
-LONGEST_EXTRACTION = 20_000  # characters
+MAX_SHOWN_CHARACTERS = 6_000  # characters of a question or a reply that are shown
+MAX_EXTRACTION_CHARACTERS = 20_000  # characters
 MAX_BRACES = 50
 """Number of braces tried as the start of an extraction; a thinking model writes others first."""
 
@@ -185,10 +185,12 @@ def _prompt(case: Case, options: Mapping[str, str]) -> Prompt:
     own = case.variant.prompt.sections
     left_out = ("system", "choices") if options else ("system",)  # options have their own list
     question = "".join(section.text for section in own if section.kind not in left_out)
-    shown = [f"The question:\n{quoted(question, LONGEST)}"]
+    shown = [f"The question:\n{quoted(question, MAX_SHOWN_CHARACTERS)}"]
     if options:
-        shown.append(f"The possible answers:\n{quoted(chr(10).join(options.values()), LONGEST)}")
-    shown.append(f"The reply:\n{quoted(case.response.text or '', LONGEST)}")
+        shown.append(
+            f"The possible answers:\n{quoted(chr(10).join(options.values()), MAX_SHOWN_CHARACTERS)}"
+        )
+    shown.append(f"The reply:\n{quoted(case.response.text or '', MAX_SHOWN_CHARACTERS)}")
     answer = "one of the possible answers" if options else "the answer alone, as it is quoted"
     ask = (
         'Return one JSON object and nothing else: {"quote": "...", "answer": "..."}. The quote is '
@@ -221,16 +223,16 @@ def read_extraction(
     if first[0] not in ("rejected", "unreadable") or "\\" not in text:
         return first
     # "\frac" becomes "\\frac", and an escaped quotation mark (\") stays.
-    doubled = re.sub(r'\\(?!")', r"\\\\", text[:LONGEST_EXTRACTION])
+    doubled = re.sub(r'\\(?!")', r"\\\\", text[:MAX_EXTRACTION_CHARACTERS])
     second = _read_json(doubled, reply, options)
     return second if second[0] == "read" else first
 
 
 def _read_json(text: str, reply: str, options: Mapping[str, str]) -> tuple[ExtractionOutcome, str]:
     """Return the outcome and answer of the first JSON object that has a quote and an answer."""
-    for brace in islice(re.finditer(r"\{", text[:LONGEST_EXTRACTION]), MAX_BRACES):
+    for brace in islice(re.finditer(r"\{", text[:MAX_EXTRACTION_CHARACTERS]), MAX_BRACES):
         try:
-            data, _ = json.JSONDecoder().raw_decode(text[:LONGEST_EXTRACTION], brace.start())
+            data, _ = json.JSONDecoder().raw_decode(text[:MAX_EXTRACTION_CHARACTERS], brace.start())
             quote, answer = data["quote"], data["answer"]
             break
         except (ValueError, KeyError, RecursionError):

@@ -24,17 +24,17 @@ from falter.tasks import Template
 from falter.tasks.enterprise_data import Domain, read_yaml, rule_faults
 from falter.tasks.task import Task
 
-TRIES = 3
+MAX_ATTEMPTS = 3
 """Maximum number of requests for one part of an item."""
-ROOM = 2400
+MAX_REPLY_TOKENS = 2400
 """Maximum length of a reply, in tokens."""
-ITEMS = "items"
+ITEMS_FOLDER = "items"
 """Name of the folder with the generated items."""
-TEXTS = ("case", "question", "answer", "query")
+EDITABLE_PARTS = ("case", "question", "answer", "query")
 """Parts of an item that a reviewer can edit in the sheet."""
 COLUMNS = ("key", "part", "text", "verdict", "edit", "reviewer")
 """Columns of a review sheet."""
-NEEDED = ("key", "part", "verdict", "edit")
+REQUIRED_COLUMNS = ("key", "part", "verdict", "edit")
 """Columns that a reviewed sheet must have."""
 
 
@@ -68,20 +68,20 @@ def generate_items(
 ) -> Generated:
     """Request all parts of every issue's item, and parts with faults again.
 
-    Each part is requested at most `TRIES` times.
+    Each part is requested at most `MAX_ATTEMPTS` times.
 
     Replies are stored responses, so a second call sends only the missing requests. Each complete
     item is written to a file; an item with a fault is not.
     """
     author = connect_writer(spec).model.label
-    folder = folder / ITEMS
+    folder = folder / ITEMS_FOLDER
     have = {path.stem for path in folder.glob("*.yaml")}
     todo = {issue["key"]: issue for issue in issues if issue["key"] not in have}
     texts: dict[tuple[str, str], str] = {}
     faults: dict[str, tuple[str, ...]] = {}
     calls = 0
     wanted = {(key, part): "" for key in todo for part in _words()["parts"]}
-    for attempt in range(TRIES):
+    for attempt in range(MAX_ATTEMPTS):
         if not wanted:
             break
         items = [
@@ -133,7 +133,7 @@ def _ask(
         items=tuple(items),
         templates={"open": Template.parse("{text}")},
         scorer=Parts.name,
-        max_tokens=ROOM,
+        max_tokens=MAX_REPLY_TOKENS,
     )
     replies: dict[tuple[str, str], str] = {}
     for answered in ask_task(spec, task, store, watch):
@@ -198,7 +198,7 @@ def _write(path: Path, row: Mapping[str, Any]) -> None:
 
 def items_in(folder: Path) -> dict[Path, dict[str, Any]]:
     """Return the items of a folder by file; raise with all faults if an item is incomplete."""
-    inner = folder / ITEMS
+    inner = folder / ITEMS_FOLDER
     paths = sorted((inner if inner.is_dir() else folder).glob("*.yaml"))
     if not paths:
         raise TaskError(f"There are no items in {folder}", hint="write some with 'falter generate'")
@@ -220,12 +220,12 @@ def write_sheet(folder: Path, sheet: Path) -> int:
     """Write a review sheet with a line for each part of each item; return the number of items."""
     rows = items_in(folder)
     lines = ((row["key"], part, text, "", "", "") for row in rows.values()
-             for part, text in _reviewed(row))  # fmt: skip
+             for part, text in _reviewed_parts(row))  # fmt: skip
     sheet.write_bytes(sheet_text(COLUMNS, lines).encode("utf-8"))
     return len(rows)
 
 
-def _reviewed(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _reviewed_parts(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the parts of an item with their texts, as a reviewer reads them."""
     yield "case", row["case"]
     yield "chat", "\n".join(f"{t['at']} {t['who']}: {t['text']}" for t in row["chat"])
@@ -248,15 +248,15 @@ def apply_sheet(folder: Path, sheet: Path) -> tuple[int, int]:
     faults = Faults(str(sheet))
     rejected: set[str] = set()
     edits = 0
-    for place, line in sheet_rows(sheet_in(sheet), str(sheet), NEEDED):
+    for place, line in sheet_rows(sheet_in(sheet), str(sheet), REQUIRED_COLUMNS):
         key, part, verdict, edit = line["key"], line["part"], line["verdict"], line["edit"].strip()
         verdict = verdict.strip().lower()
         if key not in rows:
             faults.add(place, f"there is no item '{key}'")
         elif verdict not in ("", "ok", "reject", "edit"):
             faults.add(place, f"the verdict '{verdict}' is not ok, reject or edit")
-        elif verdict == "edit" and (part not in TEXTS or not edit):
-            faults.add(place, f"only {', '.join(TEXTS)} can be edited here, with a text")
+        elif verdict == "edit" and (part not in EDITABLE_PARTS or not edit):
+            faults.add(place, f"only {', '.join(EDITABLE_PARTS)} can be edited here, with a text")
         elif verdict == "reject":
             rejected.add(key)
         elif verdict == "edit":

@@ -22,7 +22,7 @@ from falter.stats.verdict_goals import DropDetection, EquivalencePower, VerdictG
 
 # Goals that depend on the share of items whose outcome flips, and shares seen in practice.
 CHANGING = ("drop", "micro", "equivalence")
-PLAUSIBLE = (0.05, 0.1, 0.15, 0.2, 0.3)
+PLAUSIBLE_SHARES = (0.05, 0.1, 0.15, 0.2, 0.3)
 USUAL_DISCORDANCE = 0.1
 """Share of flipped items that is assumed unless a better value is known."""
 
@@ -86,7 +86,7 @@ def with_usual_discordance(goals: Mapping[str, float], expected: Assumptions) ->
     if expected.discordance is not None or not set(goals) & set(CHANGING):
         return expected
     least = max(USUAL_DISCORDANCE, _least_discordance(goals, expected))
-    share = next((s for s in PLAUSIBLE if s >= least), None)
+    share = next((s for s in PLAUSIBLE_SHARES if s >= least), None)
     if share is None:
         raise refusal(UsageError, "engine.discordance_below_drop", points=100.0 * least)
     note = (
@@ -118,30 +118,35 @@ def plan_goals(
         raise refusal(UsageError, "engine.no_goal")
     if expected.conditions < 2:
         raise InvalidValue("conditions", expected.conditions, "two or more, the baseline included")
-    plans = [_planned(name, asked, expected, items, level) for name, asked in goals.items()]
+    plans = [_planned_goal(name, asked, expected, items, level) for name, asked in goals.items()]
     if not expected.assumed:
         return plans
     return [
-        replace(plan, at_discordance=_at_others(plan, expected, items, level))
+        replace(plan, at_discordance=_plausible_goals(plan, expected, items, level))
         if plan.name in CHANGING
         else plan
         for plan in plans
     ]
 
 
-def _at_others(
+def _plausible_goals(
     plan: PlannedGoal, expected: Assumptions, items: int | None, level: float
 ) -> tuple[tuple[float, PlannedGoal], ...]:
     """Return the goal at every plausible share of flipped items that allows its drop."""
     least = _least_discordance({plan.name: plan.asked}, expected)
-    shares = [share for share in PLAUSIBLE if share >= least]
+    shares = [share for share in PLAUSIBLE_SHARES if share >= least]
     return tuple(
-        (share, _planned(plan.name, plan.asked, replace(expected, discordance=share), items, level))
+        (
+            share,
+            _planned_goal(
+                plan.name, plan.asked, replace(expected, discordance=share), items, level
+            ),
+        )
         for share in shares
     )
 
 
-def _planned(
+def _planned_goal(
     name: str, asked: float, expected: Assumptions, items: int | None, level: float
 ) -> PlannedGoal:
     """Return a goal with its cheapest design, for similar items and for exactly these items."""
@@ -171,31 +176,31 @@ def _designs(name: str, asked: float, expected: Assumptions) -> list[AnyGoal]:
     """Return the goal with every allowed number of conditions per item."""
     perturbations = expected.conditions - 1
     if name == "drop" and expected.power is not None:
-        return [DropDetection(size=asked, power=expected.power, **_drops(expected, name))]  # type: ignore[arg-type]
+        return [DropDetection(size=asked, power=expected.power, **_drop_arguments(expected, name))]  # type: ignore[arg-type]
     if name == "drop":
-        return [DropPrecision(half_width=asked, **_drops(expected, name))]  # type: ignore[arg-type]
+        return [DropPrecision(half_width=asked, **_drop_arguments(expected, name))]  # type: ignore[arg-type]
     if name == "equivalence":
         power = 0.8 if expected.power is None else expected.power
-        return [EquivalencePower(margin=asked, power=power, **_drops(expected, name))]  # type: ignore[arg-type]
+        return [EquivalencePower(margin=asked, power=power, **_drop_arguments(expected, name))]  # type: ignore[arg-type]
     if name == "micro":
-        discordance = _required(expected.discordance, name, "discordance")
+        discordance = _require_value(expected.discordance, name, "discordance")
 
         def micro(count: int) -> AnyGoal:
             return MicroPrecision(half_width=asked, discordance=discordance,
                                   conditions=perturbations, per_item=count,
                                   correlation=expected.correlation)  # fmt: skip
 
-        return _each(micro, expected.per_item, 1, perturbations)
+        return _goal_for_each(micro, expected.per_item, 1, perturbations)
     if name == "brittleness":
-        share = _required(expected.brittleness, name, "expected-brittleness")
-        accuracy = _required(expected.accuracy, name, "accuracy")
+        share = _require_value(expected.brittleness, name, "expected-brittleness")
+        accuracy = _require_value(expected.accuracy, name, "accuracy")
 
         def brittle(count: int) -> AnyGoal:
             return BrittlenessPrecision(half_width=asked, brittleness=share, accuracy=accuracy,
                                         conditions=expected.conditions, per_item=count)  # fmt: skip
 
-        return _each(brittle, expected.per_item, 2, expected.conditions)
-    between = _required(expected.model_discordance, name, "model-discordance")
+        return _goal_for_each(brittle, expected.per_item, 2, expected.conditions)
+    between = _require_value(expected.model_discordance, name, "model-discordance")
 
     def ranking(count: int) -> AnyGoal:
         return RankingPower(gap=asked, discordance=between, conditions=expected.conditions,
@@ -203,30 +208,30 @@ def _designs(name: str, asked: float, expected: Assumptions) -> list[AnyGoal]:
                             correlation=expected.correlation,
                             power=0.95 if expected.power is None else expected.power)  # fmt: skip
 
-    return _each(ranking, expected.per_item, 1, expected.conditions)
+    return _goal_for_each(ranking, expected.per_item, 1, expected.conditions)
 
 
-def _drops(expected: Assumptions, name: str) -> dict[str, object]:
+def _drop_arguments(expected: Assumptions, name: str) -> dict[str, object]:
     """Return the arguments that goals about single drops share."""
     accuracy = (
-        _required(expected.accuracy, name, "accuracy") if expected.complete_baseline else None
+        _require_value(expected.accuracy, name, "accuracy") if expected.complete_baseline else None
     )
     return {
-        "discordance": _required(expected.discordance, name, "discordance"),
+        "discordance": _require_value(expected.discordance, name, "discordance"),
         "drop": expected.drop,
         "accuracy": accuracy,
         "conditions": expected.conditions - 1,
     }
 
 
-def _each(
+def _goal_for_each(
     make: Callable[[int], AnyGoal], count: int | None, least: int, most: int
 ) -> list[AnyGoal]:
     """Return a goal for each number of conditions per item, or for the given number only."""
     return [make(n) for n in ([count] if count is not None else range(least, most + 1))]
 
 
-def _required(value: float | None, goal: str, option: str) -> float:
+def _require_value(value: float | None, goal: str, option: str) -> float:
     """Return the value, or raise with the option that sets it."""
     if value is None:
         raise refusal(UsageError, "engine.goal_without_share", goal=goal, option=option)
@@ -243,7 +248,7 @@ def assumptions_of(analysis: Analysis, expected: Assumptions) -> Assumptions:
         "discordance": _known_values(p.discordance for p in panels),
         "accuracy": _known_values(map(_accuracy, panels)),
         "brittleness": _known_values(
-            _rarefied(p.brittleness.value, width, expected.conditions)
+            _rarefied_share(p.brittleness.value, width, expected.conditions)
             for p, width in zip(panels, widths, strict=True)
         ),
     }
@@ -286,7 +291,7 @@ def _accuracy(panel: PanelResult) -> float | None:
     return fmean(values) if values else None
 
 
-def _rarefied(share: float | None, conditions: int, wanted: int) -> float | None:
+def _rarefied_share(share: float | None, conditions: int, wanted: int) -> float | None:
     """Convert brittleness to another number of conditions J: its mean grows as (J − 1)/J."""
     if share is None or conditions < 2:
         return None

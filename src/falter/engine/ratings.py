@@ -39,7 +39,7 @@ SCALES: Mapping[Question, tuple[int, int]] = {"preference": (0, 2), "similarity"
 """Minimum and maximum of people's ratings for each question."""
 PLACES = {1: 1, 0: 2, 2: 3}
 """A preference as a rating from 1 to 3: the first text, neither, the second text."""
-LONGEST = 6_000
+MAX_SHOWN_CHARACTERS = 6_000
 """Maximum number of characters of a text that the judge is shown."""
 SWAPPED = "/swapped"
 """Suffix of the key of a pair with its texts swapped."""
@@ -112,7 +112,7 @@ def calibrate_judge(
     """
     items, people = _items(rated)
     chosen = pick(items, limit, seed)
-    asked = [*chosen, *(_swapped(item) for item in chosen if swap)]
+    asked = [*chosen, *(_swapped_item(item) for item in chosen if swap)]
     label = connect_writer(spec).model.label
     first, failed = _ask(spec, _task("calibration", asked, OUTPUT), store, seed, watch)
     left = [item for item in asked if item.key not in first and item.key not in failed]
@@ -137,10 +137,12 @@ def calibrate_judge(
         read_again=sum(key in second for key in keys),
         unread=sum(key not in verdicts and key not in failed for key in keys),
         failed=sum(key in failed for key in keys),
-        people=_among([people[key] for key in keys], seed),
-        judge=_against([(said[k], verdicts[k]) for k in keys if k in verdicts and k in said], seed),
-        swapped=_stays(verdicts, keys, preferences) if swap else None,
-        rates=() if preferences else _rates(said, verdicts, keys, seed),
+        people=_human_agreement([people[key] for key in keys], seed),
+        judge=_judge_agreement(
+            [(said[k], verdicts[k]) for k in keys if k in verdicts and k in said], seed
+        ),
+        swapped=_swap_consistency(verdicts, keys, preferences) if swap else None,
+        rates=() if preferences else _similarity_shares(said, verdicts, keys, seed),
     )
 
 
@@ -170,17 +172,17 @@ def _items(rated: RatedTexts) -> tuple[list[Item], dict[str, list[float]]]:
 def _item(key: str, row: Mapping[str, Any], rated: RatedTexts) -> Item:
     """Return a row of ratings as an item with its quoted texts."""
     context = "\n".join(str(row[name]) for name in rated.context if str(row[name]).strip())
-    about = f"The request:\n{quoted(context, LONGEST)}\n\n" if context else ""
+    about = f"The request:\n{quoted(context, MAX_SHOWN_CHARACTERS)}\n\n" if context else ""
     fields = {
         "rubric": RUBRICS[rated.question],
         "about": about,
-        "first": quoted(str(row[rated.first]) or "(empty)", LONGEST),
-        "second": quoted(str(row[rated.second]) or "(empty)", LONGEST),
+        "first": quoted(str(row[rated.first]) or "(empty)", MAX_SHOWN_CHARACTERS),
+        "second": quoted(str(row[rated.second]) or "(empty)", MAX_SHOWN_CHARACTERS),
     }
     return Item(task="calibration", key=key, fields=fields, choices=RATINGS)
 
 
-def _swapped(item: Item) -> Item:
+def _swapped_item(item: Item) -> Item:
     """Return the item with its two texts swapped."""
     fields = {**item.fields, "first": item.fields["second"], "second": item.fields["first"]}
     return replace(item, key=item.key + SWAPPED, fields=fields)
@@ -219,14 +221,14 @@ def _ask(
 # Coefficients
 
 
-def _among(ratings: Sequence[Sequence[float]], seed: int) -> tuple[Coefficient, ...]:
+def _human_agreement(ratings: Sequence[Sequence[float]], seed: int) -> tuple[Coefficient, ...]:
     """Return people's agreement with each other; empty for fewer than two people."""
     if not ratings or len(ratings[0]) < 2:
         return ()
     return tuple(coefficients(ratings, (1, 2, 3), over="pairs", seed=seed).values())
 
 
-def _against(ratings: Sequence[tuple[int, int]], seed: int) -> tuple[Coefficient, ...]:
+def _judge_agreement(ratings: Sequence[tuple[int, int]], seed: int) -> tuple[Coefficient, ...]:
     """Return the agreement of people's joint ratings with the judge; empty below two pairs."""
     if len(ratings) < 2:
         return ()
@@ -234,7 +236,9 @@ def _against(ratings: Sequence[tuple[int, int]], seed: int) -> tuple[Coefficient
     return (pair.kappa, pair.alpha, pair.exact, pair.spearman)
 
 
-def _stays(verdicts: Mapping[str, int], keys: Sequence[str], preferences: bool) -> Coefficient:
+def _swap_consistency(
+    verdicts: Mapping[str, int], keys: Sequence[str], preferences: bool
+) -> Coefficient:
     """Return the share of verdicts that stay the same when the texts are swapped."""
     both = [(verdicts[k], verdicts[k + SWAPPED]) for k in keys
             if k in verdicts and k + SWAPPED in verdicts]  # fmt: skip
@@ -243,7 +247,7 @@ def _stays(verdicts: Mapping[str, int], keys: Sequence[str], preferences: bool) 
     return Coefficient.of("same verdict after swapping", result)
 
 
-def _rates(
+def _similarity_shares(
     said: Mapping[str, int], verdicts: Mapping[str, int], keys: Sequence[str], seed: int
 ) -> tuple[Coefficient, ...]:
     """Return the shares of pairs below 3: the judge's, people's, and the judge's corrected.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from falter.engine.config import Experiment
-from falter.engine.setting_types import OTHER, GridLevels, Place, RecipeSteps, StepSpec
+from falter.engine.setting_types import SECOND_TEMPLATE, GridLevels, Place, RecipeSteps, StepSpec
 from falter.perturbations import parse_step, perturbations
 from falter.perturbations.configuration import OTHER_TEMPLATE, SettingPerturbation
 from falter.perturbations.recipes import DEFAULT_RECIPES, NOISE_FLOOR, RECIPE_SETS, resolve_step
@@ -47,10 +47,10 @@ def grid_specs(grid: GridLevels) -> Iterator[tuple[str, tuple[Any, ...]]]:
 
 def label_of(configuration: Mapping[str, Any]) -> str:
     """Return a configuration's label, such as `template own, demonstrations 4, noise none`."""
-    return ", ".join(f"{factor} {_short(level)}" for factor, level in configuration.items())
+    return ", ".join(f"{factor} {_level_text(level)}" for factor, level in configuration.items())
 
 
-def _short(level: Any) -> str:
+def _level_text(level: Any) -> str:
     """Return a level as text; a path becomes the name of its file."""
     return Path(level).name if isinstance(level, str) and "/" in level else str(level)
 
@@ -62,7 +62,7 @@ def _steps(factor: str, level: Any) -> list[Any]:
     if factor == "temperature":
         return [("temperature", {"value": level})]
     if factor == "template":
-        return [("template", {} if level == OTHER else {"file": level})]
+        return [("template", {} if level == SECOND_TEMPLATE else {"file": level})]
     return list(RecipeSteps().parse(level, Place()))
 
 
@@ -85,9 +85,9 @@ def recipes_of(experiment: Experiment) -> tuple[Recipe, ...]:
     """
     if experiment.grid is not None:
         return _grid(experiment, experiment.grid)
-    specs = experiment.recipes or tuple(((name, {}),) for name in _usual(experiment))
+    specs = experiment.recipes or tuple(((name, {}),) for name in _default_names(experiment))
     recipes = [BASELINE]
-    for spec in _spelled_out(specs):
+    for spec in _expand_sets(specs):
         recipe = recipe_from(spec, experiment.protect, experiment.language)
         if recipe.id not in {earlier.id for earlier in recipes} or spec in specs:
             recipes.append(recipe)  # two sets may share a recipe
@@ -97,7 +97,7 @@ def recipes_of(experiment: Experiment) -> tuple[Recipe, ...]:
     return tuple(recipes)
 
 
-def _usual(experiment: Experiment) -> Sequence[str]:
+def _default_names(experiment: Experiment) -> Sequence[str]:
     """Return the default recipes' names; for conversations, the sets that fit their columns."""
     data, tasks = experiment.data, experiment.tasks
     own = data is not None and not data.path.startswith("hub:") and holds_chats(data.path)
@@ -120,7 +120,7 @@ def members_of(name: Any) -> tuple[str, ...]:
     return RECIPE_SETS.get(name, ()) if isinstance(name, str) else ()
 
 
-def _spelled_out(specs: Sequence[Sequence[StepSpec]]) -> Iterator[Sequence[StepSpec]]:
+def _expand_sets(specs: Sequence[Sequence[StepSpec]]) -> Iterator[Sequence[StepSpec]]:
     """Yield the recipes, with the recipes of a set in place of its name, such as `everyday`."""
     for spec in specs:
         name, params = spec[0]
@@ -164,7 +164,7 @@ def recipe_from(
     recipe = Recipe(
         label="+".join(_label(step) for step in steps),
         group=groups.pop() if len(groups) == 1 else "chains",
-        steps=tuple(_protected(step, protect) for step in changes),
+        steps=tuple(_protected_step(step, protect) for step in changes),
         sampling={"max_tokens": tokens} if tokens else None,
         output_format=_output_format(kinds),
     )
@@ -229,7 +229,7 @@ def _label(step: Step) -> str:
     return f"{step.name}({','.join(shown)})" if shown else step.name
 
 
-def _protected(step: Step, protect: Sequence[str]) -> Step:
+def _protected_step(step: Step, protect: Sequence[str]) -> Step:
     """Return a step that also protects the experiment's patterns, if it protects text."""
     if not protect or "protect" not in step.params:
         return step

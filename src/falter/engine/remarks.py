@@ -90,12 +90,12 @@ def _remark(panel: PanelPlan) -> str | None:
     changing = [
         f"{condition.recipe.label} ({count:,} of {min(TRIED_ITEMS, len(copying)):,})"
         for condition in panel.conditions[1:]
-        if (count := _changed(base, condition, copying))
+        if (count := _count_changed(base, condition, copying))
     ]
     return f"{said}, but {', '.join(changing)} would change it" if changing else said
 
 
-def _changed(base: Condition, condition: Condition, items: Sequence[Item]) -> int:
+def _count_changed(base: Condition, condition: Condition, items: Sequence[Item]) -> int:
     """Count the first items, up to `TRIED_ITEMS`, whose copied answer a recipe changes."""
     if not condition.recipe.steps or model_made(condition.recipe):
         return 0

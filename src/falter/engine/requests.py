@@ -26,8 +26,8 @@ from falter.store.store import Store
 PLACE = re.compile(r"%0?[0-9]{0,2}d")
 # Bytes: twice the limit of one response over HTTP. A file without line breaks cannot fill the
 # memory.
-LONGEST_LINE = 64 * 2**20
-COMMIT = 500  # responses in one transaction
+MAX_LINE_BYTES = 64 * 2**20
+COMMIT_RESPONSES = 500  # responses in one transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +181,7 @@ def import_results(
     a response are counted and left out.
     """
     panels = planned_keys(store, run)
-    report = _checked(run, panels, paths, any_model)
+    report = _check_lines(run, panels, paths, any_model)
     answered: set[str] = set()
     waiting: dict[int, list[Response]] = {}
     for _, _, result in _results(paths):
@@ -193,7 +193,7 @@ def import_results(
         if response.failure is None:
             answered.add(response.key)
         waiting.setdefault(panels[response.key], []).append(response)
-        if sum(map(len, waiting.values())) >= COMMIT:
+        if sum(map(len, waiting.values())) >= COMMIT_RESPONSES:
             _store(store, run, waiting, report)
             waiting = {}
     _store(store, run, waiting, report)
@@ -203,7 +203,7 @@ def import_results(
     return report
 
 
-def _checked(
+def _check_lines(
     run: Run, panels: dict[str, int], paths: Sequence[Path], any_model: bool
 ) -> ImportedResults:
     """Count the lines by their use, without storing any, and raise for a wrong model or run.
@@ -263,7 +263,7 @@ def _results(paths: Sequence[Path]) -> Iterator[tuple[Path, int, forms.ResultLin
         try:
             with path.open("rb") as file:
                 number = 0
-                while line := file.readline(LONGEST_LINE):
+                while line := file.readline(MAX_LINE_BYTES):
                     number += 1
                     rest = line
                     while rest and not rest.endswith(b"\n"):  # the line is too long, or the last

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from falter.analysis.export import score_rows
 from falter.analysis.results import Analysis
-from falter.clients.function import offer
+from falter.clients.function import register_callable
 from falter.engine.answers import rescored_study
 from falter.engine.config import Experiment, ModelSpec, spelled_flat
 from falter.engine.execution import Watch
@@ -381,7 +381,7 @@ def _with_models(settings: Mapping[str, Any]) -> Mapping[str, Any]:
             return {**model, "name": named(model["name"])}
         if not callable(model):
             return model
-        name = offer(model)
+        name = register_callable(model)
         if functions.setdefault(name, model) is not model:
             raise InvalidValue(
                 "models", name, "functions of different names", hint="use def instead of lambda"

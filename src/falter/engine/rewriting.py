@@ -11,7 +11,7 @@ from functools import cached_property
 from importlib import resources
 from pathlib import Path
 
-from falter.engine.asking import STEP, ask_all, connect_writer, writing_target
+from falter.engine.asking import DEFAULT_REPLY_TOKENS, ask_all, connect_writer, writing_target
 from falter.engine.config import Experiment, ModelSpec
 from falter.engine.execution import Watch
 from falter.engine.recipes import recipes_of
@@ -51,13 +51,13 @@ from falter.rewrites.reply_reading import read_rewrite
 from falter.rewrites.reviews import sample_of
 from falter.store.rewrites import (
     StoreBank,
+    all_samples,
     authors,
     find_responses,
     put_reviews,
     put_rewrites,
     put_samples,
     scan_rewrites,
-    scan_samples,
 )
 from falter.store.store import Store
 from falter.tasks.task import Task
@@ -220,7 +220,9 @@ def rewriting_request(wanted: Wanted, target: Target) -> Request:
     Later draws have a temperature above 0, so that they differ.
     """
     size = len(wanted.text.encode("utf-8", "surrogatepass"))
-    sampling: dict[str, float] = {"max_tokens": STEP * (2 + 2 * size // STEP)}
+    sampling: dict[str, float] = {
+        "max_tokens": DEFAULT_REPLY_TOKENS * (2 + 2 * size // DEFAULT_REPLY_TOKENS)
+    }
     if wanted.draw:
         sampling["temperature"] = LATER_DRAWS
     prompt = wanted.perturbation.request(wanted.text, wanted.asked)
@@ -301,7 +303,7 @@ _ASK = "\n\nReply with one line: Rating: and a whole number from 1 to 5."
 _LINE = re.compile(r"rating\W{0,12}([1-5])(?!\d|[.,]\d)", re.IGNORECASE)
 # A whole reply such as "4" or "**4/5**."; not "4 of 5" or "It is 4".
 _ALONE = re.compile(r"\W{0,8}([1-5])(?:\s*/\s*5)?\W{0,8}\Z")
-LONGEST = 20_000
+MAX_RATING_CHARACTERS = 20_000
 """Number of characters at the end of a judge's reply that are searched for a rating."""
 
 
@@ -327,7 +329,7 @@ def rating_in_reply(text: str | None) -> int | None:
 
     It is the last `Rating: n`, or a number that is the whole reply, such as `4/5`.
     """
-    reply = (text or "")[-LONGEST:]
+    reply = (text or "")[-MAX_RATING_CHARACTERS:]
     ratings = _LINE.findall(reply)
     if ratings:
         return int(ratings[-1])
@@ -355,7 +357,7 @@ def judge_rewrites(
     rater `judge:NAME`. They do not decide if a rewrite is used.
     """
     samples = {sample.id: sample for sample in map(sample_of, rewrites) if sample.shown}
-    samples |= {key: s for key, s in scan_samples(store).items() if s.flaw is not None}
+    samples |= {key: s for key, s in all_samples(store).items() if s.flaw is not None}
     client = connect_writer(judge)
     target = writing_target(client, judge)
     requests = {r.key: r for r in (_rating_request(s, target) for s in samples.values())}

@@ -240,19 +240,19 @@ class _Feed:
     The plan is read in chunks and looked up in the store. A request in flight or in the buffer is
     not sent again; once it is stored, the look-up finds it.
 
-    Missing requests are sent in plan order by any free worker. With `piles`, larger chunks are
+    Missing requests are sent in plan order by any free worker. With `queues`, larger chunks are
     sorted by text and split into a work queue for each worker. Each engine then receives prompts
     with a common prefix in a row, and reads that prefix once.
     """
 
     def __init__(
-        self, queue: ModelQueue, store: ResponseStore, buffer: Buffer, piles: int = 0
+        self, queue: ModelQueue, store: ResponseStore, buffer: Buffer, queues: int = 0
     ) -> None:
         self.queue = queue
         # Checked once: `isinstance` with a protocol takes 40 µs, as long as half a request.
         self.chunks = queue.client if isinstance(queue.client, ChunkClient) else None
-        self._ahead = SORTED_AHEAD if piles else LOOK_AHEAD
-        self._piles: list[deque[Request]] = [deque() for _ in range(piles or 1)]
+        self._ahead = SORTED_AHEAD if queues else LOOK_AHEAD
+        self._work_queues: list[deque[Request]] = [deque() for _ in range(queues or 1)]
         self.progress = queue.progress
         self._store = store
         self._buffer = buffer
@@ -262,7 +262,7 @@ class _Feed:
         self._failed_items: set[str] = set()
         self._cut_items: set[str] = set()
         self._cut, self._some_whole = 0, False
-        self._held: dict[str, list[Request]] = {}
+        self._leased_elsewhere: dict[str, list[Request]] = {}
         self._lost: list[tuple[Request, int]] = []
         self._forgiven: set[str] = set()
         self._in_vain = False
@@ -281,26 +281,26 @@ class _Feed:
             self.ended = missing is None
             if not missing:
                 break
-            self._pile_up(missing)
+            self._fill_work_queues(missing)
         self.progress.sent += len(requests)
         return requests
 
     def _next(self, worker: int) -> Request | None:
-        """Return a request from the worker's own pile, or else the last one of the highest pile."""
-        pile = self._piles[worker % len(self._piles)]
-        if pile:
-            return pile.popleft()
-        highest = max(self._piles, key=len)
+        """Return a request from the worker's own queue, or else the last one of the longest."""
+        own = self._work_queues[worker % len(self._work_queues)]
+        if own:
+            return own.popleft()
+        longest = max(self._work_queues, key=len)
         # From the far end: the owner continues with neighbours of the prompt that it sent last.
-        return highest.pop() if highest else None
+        return longest.pop() if longest else None
 
-    def _pile_up(self, missing: list[Request]) -> None:
-        """Divide the missing requests among the piles, sorted by text if there are several."""
+    def _fill_work_queues(self, missing: list[Request]) -> None:
+        """Divide missing requests among the work queues, sorted by text if there are several."""
         if self._ahead == SORTED_AHEAD:
             missing.sort(key=_text)
-        height = -(-len(missing) // len(self._piles))
-        for pile, first in zip(self._piles, range(0, len(missing), height), strict=False):
-            pile.extend(missing[first : first + height])
+        share = -(-len(missing) // len(self._work_queues))
+        for own, first in zip(self._work_queues, range(0, len(missing), share), strict=False):
+            own.extend(missing[first : first + share])
 
     def landed(self, request: Request, response: Response) -> None:
         """Count one response, also for the other cells that wait for the same request."""
@@ -340,10 +340,10 @@ class _Feed:
             self._failed.discard(request.key)
             # The other cells of this request were counted as failed too; they wait once more.
             self._waiting[request.key] = cells - 1
-            self._held.setdefault(request.key, []).append(request)
+            self._leased_elsewhere.setdefault(request.key, []).append(request)
         self._lost.clear()
         # The plan has ended, but these requests have to be sent again: continue with them alone.
-        if self.ended and self._held:
+        if self.ended and self._leased_elsewhere:
             self._missing, self.ended = self._leased(), False
 
     def _stop_if_hopeless(self) -> None:
@@ -378,49 +378,49 @@ class _Feed:
     def _stream(self) -> Iterator[list[Request]]:
         """Yield the requests to send; an empty list while other processes lease the rest."""
         queue, progress = self.queue, self.progress
-        for stretch in batched(queue.requests, self._ahead):
-            progress.planned += len(stretch)
+        for chunk in batched(queue.requests, self._ahead):
+            progress.planned += len(chunk)
             if queue.on_planned is not None:
-                queue.on_planned(stretch)
-            if missing := list(self._unanswered(self._share_of(stretch))):
+                queue.on_planned(chunk)
+            if missing := list(self._unanswered(self._share_of(chunk))):
                 yield missing
-            if len(self._held) > MAX_WAITING and (missing := list(self._recheck_leased())):
+            if len(self._leased_elsewhere) > MAX_WAITING and (missing := [*self._recheck_leased()]):
                 yield missing
         yield from self._leased()
 
     def _leased(self) -> Iterator[list[Request]]:
         """Yield requests that other processes had leased, until all of them are answered."""
-        while self._held:
+        while self._leased_elsewhere:
             missing = list(self._recheck_leased())
-            if missing or self._held:
+            if missing or self._leased_elsewhere:
                 yield missing
 
-    def _share_of(self, stretch: Sequence[Request]) -> Sequence[Request]:
+    def _share_of(self, chunk: Sequence[Request]) -> Sequence[Request]:
         """Return the requests of this process's part; count the others."""
         share = self.queue.share
         if share is None:
-            return stretch
-        ours = [request for request in stretch if request.key in share]
-        self.progress.elsewhere += len(stretch) - len(ours)
+            return chunk
+        ours = [request for request in chunk if request.key in share]
+        self.progress.elsewhere += len(chunk) - len(ours)
         return ours
 
     def _recheck_leased(self) -> Iterator[Request]:
         """Recheck requests that another process had leased; yield the ones that are now ours."""
-        held, self._held = self._held, {}
-        for stretch in batched((r for same in held.values() for r in same), self._ahead):
-            yield from self._unanswered(stretch)
+        held, self._leased_elsewhere = self._leased_elsewhere, {}
+        for chunk in batched((r for same in held.values() for r in same), self._ahead):
+            yield from self._unanswered(chunk)
 
-    def _unanswered(self, stretch: Sequence[Request]) -> Iterator[Request]:
+    def _unanswered(self, chunk: Sequence[Request]) -> Iterator[Request]:
         """Yield the requests of a chunk that are missing and now leased; count all other cells."""
         progress = self.progress
         known = (self._in_flight, self._buffer, self._failed)
         # In flight or buffered: not in the store yet. Failed: final in this run.
-        fresh = {r.key for r in stretch if not any(r.key in keys for keys in known)}
+        fresh = {r.key for r in chunk if not any(r.key in keys for keys in known)}
         missing = self._store.missing(list(fresh))
         store = self._store
         # `claim` checks again: another process may have stored a response since the look-up.
         ours = store.claim(missing) if isinstance(store, SharedStore) else set(missing)
-        for request in stretch:
+        for request in chunk:
             key = request.key
             if key in self._in_flight:
                 self._waiting[key] = self._waiting.get(key, 0) + 1
@@ -436,7 +436,7 @@ class _Feed:
                 missing.discard(key)
                 yield request
             elif key in missing:
-                self._held.setdefault(key, []).append(request)
+                self._leased_elsewhere.setdefault(key, []).append(request)
             else:
                 progress.stored += 1
 

@@ -324,7 +324,7 @@ class Scorers(Shape[ScorerNames]):
 GridLevels = tuple[tuple[str, tuple[Any, ...]], ...]
 """Factors in order, each with its levels."""
 
-NONE, OWN, OTHER = "none", "own", "other"
+NO_CHANGE, OWN_TEMPLATE, SECOND_TEMPLATE = "none", "own", "other"
 """First level of a factor of perturbations, first level of a template, and its second one."""
 ONE_FOR_ALL = frozenset(
     {"data", "draws", "judge", "language", "limit", "max_tokens", "model", "models", "repeats",
@@ -391,7 +391,7 @@ class Grid(Shape[GridLevels]):
                 if not good or not low <= level <= high:
                     raise place.refuse(level, f"numbers from {low:g} to {high:g}")
             return tuple(kind(level) for level in levels)
-        first = OWN if factor == "template" else NONE
+        first = OWN_TEMPLATE if factor == "template" else NO_CHANGE
         if levels[0] != first:
             raise place.refuse(
                 levels[0],
@@ -402,5 +402,8 @@ class Grid(Shape[GridLevels]):
             for level in levels[1:]:
                 RecipeSteps().parse(level, place)
             return tuple(str(level) for level in levels)
-        files = (level if level in (OWN, OTHER) else str(place.folder / level) for level in levels)
+        files = (
+            level if level in (OWN_TEMPLATE, SECOND_TEMPLATE) else str(place.folder / level)
+            for level in levels
+        )
         return tuple(files)

@@ -23,11 +23,11 @@ from falter.engine.config import (
 from falter.engine.connections import connect_all, connect_judge
 from falter.engine.execution import (
     Watch,
-    carry_out,
     check_scorers,
     opened,
     record_run,
     run_async,
+    run_missing,
 )
 from falter.engine.findings import part_result
 from falter.engine.gate_settings import GateSpec
@@ -54,7 +54,7 @@ from falter.records.types import BASELINE, Run
 from falter.rewrites.bank import model_made
 from falter.scorers import scorers
 from falter.store.store import Store
-from falter.store.studies import StoredPart, StoredStudy, put_study, single_run
+from falter.store.studies import StoredPart, StoredStudy, as_study, put_study
 from falter.tasks.task import Task
 
 OF_A_PART = ("limit", "demonstrations", "scorer")
@@ -176,10 +176,10 @@ def rewriting_experiments(spec: StudySpec) -> list[Experiment]:
     """Return the experiments that have recipes which need rewrites, without models."""
     if not spec.protocol.name:
         return [spec.experiment]
-    shelf = TaskCache(spec.experiment, spec.protocol.name)
-    settings = _user_settings(spec, (), shelf)
+    cache = TaskCache(spec.experiment, spec.protocol.name)
+    settings = _user_settings(spec, (), cache)
     parts, _ = placed_parts(chosen_parts(spec.protocol, settings), settings)
-    experiments = [_experiment(spec, part, shelf) for part in parts if part.judges is None]
+    experiments = [_experiment(spec, part, cache) for part in parts if part.judges is None]
     return [replace(e, models=()) for e in experiments if any(map(model_made, recipes_of(e)))]
 
 
@@ -205,12 +205,12 @@ class _Resolver:
         )
         labels = [judge.model.label for judge in self.judges]
         distinct(labels, [judge.name for judge in spec.judges], what="judge")
-        self.shelf = TaskCache(spec.experiment, spec.protocol.name)
+        self.cache = TaskCache(spec.experiment, spec.protocol.name)
 
     def study(self) -> ResolvedStudy:
         """Return the resolved study; parts that cannot run are left out with a note."""
         spec = self.spec
-        settings = _user_settings(spec, self.clients, self.shelf, self.judges)
+        settings = _user_settings(spec, self.clients, self.cache, self.judges)
         parts, unavailable = placed_parts(chosen_parts(spec.protocol, settings), settings)
         if not parts:
             raise UsageError(
@@ -219,14 +219,14 @@ class _Resolver:
                 hint="leave the task out to use the tasks of the preset",
             )
         notes = [f"{part.title}: left out, {part.reason}." for part in unavailable]
-        notes += [f"{remark}." for task in self.shelf.own.values() for remark in task.remarks]
+        notes += [f"{remark}." for task in self.cache.own.values() for remark in task.remarks]
         by_part: list[tuple[Part, Resolved]] = []
         judging: list[JudgingPart] = []
-        notes += _unused(spec, parts)
+        notes += _unused_notes(spec, parts)
         parts_of_remark: dict[str, list[str]] = {}
         for part in parts:
             if part.judges is not None:
-                experiment = _experiment(spec, part, self.shelf)
+                experiment = _experiment(spec, part, self.cache)
                 judging.append(JudgingPart(part=part, experiment=experiment))
                 continue
             try:
@@ -261,7 +261,7 @@ class _Resolver:
         All recipes stay if a rewriter or a file of rewrites is named, or if the part insists.
         Missing rewrites are then an error of the run.
         """
-        experiment = _experiment(self.spec, part, self.shelf)
+        experiment = _experiment(self.spec, part, self.cache)
         resolved = self._resolved(experiment)
         needs, user = resolved.rewrites, self.spec.experiment
         if part.insists or needs is None or not needs.missing or user.rewriter or user.rewrites:
@@ -271,7 +271,7 @@ class _Resolver:
         kept = [n for n, recipe in enumerate(recipes) if not model_made(recipe)]
         if not kept:
             raise _NothingLeft
-        fewer = _experiment(self.spec, part, self.shelf, only=kept)
+        fewer = _experiment(self.spec, part, self.cache, only=kept)
         return self._resolved(fewer), [
             f"{', '.join(names)} are left out, because no rewrites are bundled for these texts and "
             "no rewriter is named ('falter rewrites prepare' with --rewriter makes them); averages "
@@ -281,11 +281,11 @@ class _Resolver:
     def _resolved(self, experiment: Experiment) -> Resolved:
         """Return an experiment resolved and reduced to its budget."""
         bank = self.stack.enter_context(bank_in(experiment, self.path))
-        tasks = self.shelf.of(experiment)
+        tasks = self.cache.of(experiment)
         return apply_budget(resolve(experiment, bank, loaded=tasks, clients=self.clients))
 
 
-def _unused(spec: StudySpec, parts: Sequence[Part]) -> list[str]:
+def _unused_notes(spec: StudySpec, parts: Sequence[Part]) -> list[str]:
     """Return a note for each of the user's settings that every part replaces."""
     default = Experiment()
     given = {name: getattr(spec.experiment, name) for name in OF_A_PART if name != "limit"}
@@ -299,7 +299,7 @@ def _unused(spec: StudySpec, parts: Sequence[Part]) -> list[str]:
 
 
 def _user_settings(
-    spec: StudySpec, clients: Sequence[Client], shelf: TaskCache, judges: Sequence[Client] = ()
+    spec: StudySpec, clients: Sequence[Client], cache: TaskCache, judges: Sequence[Client] = ()
 ) -> UserSettings:
     """Return the user's settings as a protocol needs them to choose its parts."""
     experiment = spec.experiment
@@ -307,7 +307,7 @@ def _user_settings(
     return UserSettings(
         preset=spec.preset,
         parts=spec.parts,
-        tasks=tuple((name, _kind(task)) for name, task in shelf.own.items()),
+        tasks=tuple((name, _kind(task)) for name, task in cache.own.items()),
         limit=experiment.limit,
         demonstrations=experiment.demonstrations if sets_demonstrations else None,
         repeats=experiment.repeats if "repeats" in spec.settings else None,
@@ -324,7 +324,7 @@ def _user_settings(
         scores=all(client.capabilities.scores for client in clients),
         lists=all(
             any(template.lists_choices for template in task.templates.values())
-            for task in shelf.own.values()
+            for task in cache.own.values()
             if task.has_choices
         ),
     )
@@ -341,7 +341,7 @@ def _kind(task: Task) -> TaskKind:
 
 
 def _experiment(
-    spec: StudySpec, part: Part, shelf: TaskCache, only: Sequence[int] = ()
+    spec: StudySpec, part: Part, cache: TaskCache, only: Sequence[int] = ()
 ) -> Experiment:
     """Return a part as an experiment: its own settings, otherwise the user's.
 
@@ -357,7 +357,7 @@ def _experiment(
         settings["perturb_demonstrations"] = None
     if only:
         settings["recipes"] = [settings["recipes"][n] for n in only]
-    if shelf.data and settings["tasks"] == shelf.data:
+    if cache.data and settings["tasks"] == cache.data:
         del settings["tasks"]
     experiment = override(spec.experiment, settings, folder=spec.folder)
     if "scorer" in part.experiment:
@@ -391,12 +391,12 @@ def carry_out_study(
         if resolved.rewrites is not None:
             resolved.rewrites.require()
         check_scorers(resolved)
-    done, left_out = run_async(lambda: _carry_out(study, store, watch, on_part, shard, command))
+    done, left_out = run_async(lambda: _run_parts(study, store, watch, on_part, shard, command))
     if not study.spec.protocol.name:
         run, reader = done[0][1], study.spec.experiment.reader
         if reader is not None and shard is None:
             ask_extractor(store, run, run_scorers(run), reader, watch)
-        return single_run(store.find_run(run.id))
+        return as_study(store.find_run(run.id))
     stored = StoredStudy(
         protocol=study.spec.protocol.name,
         preset=study.spec.preset,
@@ -418,7 +418,7 @@ def carry_out_study(
     return put_study(store, stored)
 
 
-async def _carry_out(
+async def _run_parts(
     study: ResolvedStudy,
     store: Store,
     watch: Watch | None,
@@ -442,7 +442,7 @@ async def _carry_out(
                     if id(client) not in ready:
                         await stack.enter_async_context(opened([client]))
                         ready.add(id(client))
-                await carry_out(resolved, store, watch, shard)
+                await run_missing(resolved, store, watch, shard)
             done.append((part, resolved.run))
 
         for part, resolved in study.parts:

@@ -281,7 +281,7 @@ def read_baseline(path: Path) -> Baseline:
         raise refusal(UsageError, "gate.no_baseline_file", path=path)
     split = lines.index(RULE)
     try:
-        return _parsed(path, _head(lines[:split]), lines[split + 1 :], split + 2)
+        return _parse_baseline(path, _head(lines[:split]), lines[split + 1 :], split + 2)
     except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
         raise refusal(
             UsageError, "gate.damaged_baseline", path=path, error=printable(str(error))[:200]
@@ -301,7 +301,7 @@ def _head(lines: Sequence[str]) -> dict[str, Any]:
     return head
 
 
-def _parsed(path: Path, head: dict[str, Any], lines: Sequence[str], first: int) -> Baseline:
+def _parse_baseline(path: Path, head: dict[str, Any], lines: Sequence[str], first: int) -> Baseline:
     """Return the baseline of a file's header and lines; `first` is the number of the first line."""
     conditions: list[tuple[str, str]] = []
     while f"condition {len(conditions) + 1}" in head:

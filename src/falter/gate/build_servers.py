@@ -78,7 +78,7 @@ def workflow_commands(result: GateResult) -> Iterator[str]:
         if line.verdict != "pass":
             kind = "error" if line.verdict == "fail" else "warning"
             title = _escaped(f"falter gate: {line.name}").replace(":", "%3A").replace(",", "%2C")
-            yield f"::{kind} title={title}::{_escaped(result.line_text(line))}"
+            yield f"::{kind} title={title}::{_escaped(result.criterion_text(line))}"
     if result.failed:
         yield f"::error title=falter gate::{_escaped(result.failed_text)}"
 

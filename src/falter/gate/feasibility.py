@@ -104,7 +104,7 @@ class GatePlan:
         return tuple(sorted(refused, key=lambda plan: -(plan.needed or MAX_ITEMS)))
 
 
-def plan_gate(criteria: Sequence[PlannedCriterion], looks: Schedule, *, items: int) -> GatePlan:
+def plan_gate(criteria: Sequence[PlannedCriterion], schedule: Schedule, *, items: int) -> GatePlan:
     """Plan a gate with `items` items, assuming no drop and responses that flip by chance.
 
         needed = (z(error) + z(80 %))² d/δ²,  and at least log(error)/log(1 − δ)
@@ -117,7 +117,7 @@ def plan_gate(criteria: Sequence[PlannedCriterion], looks: Schedule, *, items: i
     one criterion the factor is then 11.5. Probabilities are exact sums up to `EXACT_SUM_MAX_ITEMS`
     items.
     """
-    error = looks.pass_errors[-1]
+    error = schedule.pass_errors[-1]
     plans = tuple(
         CriterionPlan(
             criterion=each,

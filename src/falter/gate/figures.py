@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from falter.analysis.declared import Cell, Declared
-from falter.engine.answers import PickedAnswers, pick_answers
+from falter.engine.answers import AnswerFilter, pick_answers
 from falter.gate.decision import CriterionResult
 from falter.gate.preparation import PreparedGate
 from falter.gate.result import GateResult
@@ -59,7 +59,7 @@ def _figures(result: GateResult) -> Iterator[Figure]:
         yield declared.grid("gate", losses, _cells(result), **levels)
     scores = [line for line in result.lines if line.kind == "score"]
     yield from declared.grids("gate-score", scores, cells=_cells(result))
-    texts = [result.line_text(line) for line in result.lines if line.verdict != "pass"]
+    texts = [result.criterion_text(line) for line in result.lines if line.verdict != "pass"]
     if texts:
         yield Statement(name="open-lines", title="What does not pass", text=tuple(texts))
     if result.noise is not None:
@@ -130,7 +130,7 @@ def lost_examples(result: GateResult, line: CriterionResult) -> tuple[Example, .
     """
     if line.kind != "drop" or result.store is None:
         return ()
-    picked = PickedAnswers(kinds=("lost",), recipe=line.name)
+    picked = AnswerFilter(kinds=("lost",), recipe=line.name)
     found = pick_answers(result.store, result.run, picked, limit=MAX_EXAMPLES)
     return tuple(answer.example for answer in found.answers)
 

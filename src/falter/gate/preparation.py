@@ -234,10 +234,10 @@ def prepared(gate: Gate, store_path: Path) -> Iterator[PreparedGate]:
             for experiment in (gate.experiment, gate.other)
             if experiment is not None
         )
-        yield _prepared(gate, arms)
+        yield _prepare(gate, arms)
 
 
-def _prepared(gate: Gate, arms: tuple[Arm, ...]) -> PreparedGate:
+def _prepare(gate: Gate, arms: tuple[Arm, ...]) -> PreparedGate:
     """Check the versions against each other, then plan and price the gate."""
     spec, runs = gate.spec, tuple(arm.run(None) for arm in arms)
     for run in runs:
@@ -252,10 +252,10 @@ def _prepared(gate: Gate, arms: tuple[Arm, ...]) -> PreparedGate:
         _check_other(full, other)
     looks = schedule(spec.looks, level=spec.level, fail_level=spec.fail_level)
     ordered = hash_order(full.panels[0].items, gate.experiment.seed)
-    whole_cost, changing = _counted(full, ordered)
+    whole_cost, changing = _total_cost(full, ordered)
     cost = _cost_of_an_item(full, whole_cost, len(arms))
-    most = _affordable(spec, cost, len(ordered))
-    compared, notes = _compared(gate, runs)
+    most = _affordable_items(spec, cost, len(ordered))
+    compared, notes = _compared_recipes(gate, runs)
     required = requirements(spec, full.run.recipes, compared=compared)
     planned = planned_criteria(
         required,
@@ -361,7 +361,7 @@ def _check_other(full: Resolved, other: Resolved) -> None:
         raise refusal(UsageError, "gate.same_version")
 
 
-def _compared(gate: Gate, runs: Sequence[Resolved]) -> tuple[list[Recipe], list[str]]:
+def _compared_recipes(gate: Gate, runs: Sequence[Resolved]) -> tuple[list[Recipe], list[str]]:
     """Return the recipes of both versions, the clean prompt first, and notes on differences."""
     full, baseline = runs[0], gate.baseline
     if baseline is not None:
@@ -387,7 +387,7 @@ def _compared(gate: Gate, runs: Sequence[Resolved]) -> tuple[list[Recipe], list[
 # Cost and budget
 
 
-def _counted(full: Resolved, ordered: Sequence[Item]) -> tuple[Cost, list[set[str]]]:
+def _total_cost(full: Resolved, ordered: Sequence[Item]) -> tuple[Cost, list[set[str]]]:
     """Return the cost of all items, as if none were stored, and the recipes that change each.
 
     The recipes are sets of ids, item by item. Both results come from a single pass over the plan.
@@ -410,19 +410,19 @@ def _cost_of_an_item(full: Resolved, cost: Cost, arms: int) -> ItemCost:
     """Return the cost of one item in all its conditions, with its share of repeated prompts."""
     panel, run = full.panels[0], full.run
     calls = count_cells(1, panel.conditions, run.draws, run.repeats)
-    again = 0.0 if asks_again(run.recipes) else REPEAT_SHARE * run.repeats
+    again = 0.0 if repeats_clean_prompt(run.recipes) else REPEAT_SHARE * run.repeats
     amount = None
     if cost.amount is not None:
         amount = cost.amount / max(1, len(panel.items)) * arms * (1.0 + again / calls)
     return ItemCost(calls=arms * calls + again, amount=amount, currency=cost.currency or "USD")
 
 
-def asks_again(recipes: Sequence[Recipe]) -> bool:
+def repeats_clean_prompt(recipes: Sequence[Recipe]) -> bool:
     """Return True if one of the user's own recipes repeats the clean prompt."""
     return any(recipe.repeat and not recipe.perturbs for recipe in recipes)
 
 
-def _affordable(spec: GateSpec, cost: ItemCost, items: int) -> int:
+def _affordable_items(spec: GateSpec, cost: ItemCost, items: int) -> int:
     """Return the number of items that the budget allows, stored responses included.
 
     Raises `Infeasible` below two items, and `UsageError` for a budget in dollars without a price.

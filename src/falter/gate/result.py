@@ -118,7 +118,7 @@ class GateResult:
         return str(self)
 
     def __str__(self) -> str:
-        texts = [self.headline, *map(self.line_text, self.lines)]
+        texts = [self.headline, *map(self.criterion_text, self.lines)]
         if self.failed:
             texts.append(self.failed_text)
         return "\n".join(texts)
@@ -137,7 +137,7 @@ class GateResult:
             "Run the same command again to retry them."
         )
 
-    def line_text(self, line: CriterionResult) -> str:
+    def criterion_text(self, line: CriterionResult) -> str:
         """Return a criterion in words: its verdict, then `loss_text`."""
         return f"{line.verdict}: {self.loss_text(line)}"
 
@@ -147,7 +147,7 @@ class GateResult:
         `typos: the score falls by 12.0 points, between 5.1 and 19.3; the limit is 5.0 points.`
         """
         name = line.name.removesuffix(f", {line.kind}")
-        text = f"{name}: {_lost(line)}. {_counts(line)}"
+        text = f"{name}: {_loss_text(line)}. {_count_text(line)}"
         return f"{text} {self._more_text(line)}".rstrip()
 
     def _more_text(self, line: CriterionResult) -> str:
@@ -176,7 +176,7 @@ class GateResult:
                 {
                     **{name: getattr(line, name) for name in _LINE_FIELDS},
                     "more_items": line.more,
-                    "text": self.line_text(line),
+                    "text": self.criterion_text(line),
                 }
                 for line in self.lines
             ],
@@ -203,7 +203,7 @@ _WORDS = {
 }  # fmt: skip
 
 
-def _lost(line: CriterionResult) -> str:
+def _loss_text(line: CriterionResult) -> str:
     """Return the loss, its interval and the limit in words."""
     margin, value = n.decimal(100 * line.margin), line.value
     is_score = line.kind == "score"
@@ -212,12 +212,12 @@ def _lost(line: CriterionResult) -> str:
         return f"nothing is known; {needed}"
     if is_score:
         what = "score" if _is_clean(line) else "share"
-        return f"the {what} is {n.percent(value)} %{_between(line.low, line.high)}; {needed}"
+        return f"the {what} is {n.percent(value)} %{_interval_text(line.low, line.high)}; {needed}"
     low, high = line.low, line.high
     if gains := value < 0.0:
         low, high = (None if end is None else -end for end in (high, low))
     said = _WORDS[line.kind][gains].format(n.decimal(abs(100 * value)))
-    return f"{said}{_between(low, high)}; {needed}"
+    return f"{said}{_interval_text(low, high)}; {needed}"
 
 
 def _is_clean(line: CriterionResult) -> bool:
@@ -225,14 +225,14 @@ def _is_clean(line: CriterionResult) -> bool:
     return line.name == f"{CLEAN}, {line.kind}"
 
 
-def _between(low: float | None, high: float | None) -> str:
+def _interval_text(low: float | None, high: float | None) -> str:
     """Return the limits as `, between 5.1 and 19.3`; an empty text if a limit is missing."""
     if low is None or high is None:
         return ""
     return f", between {n.decimal(100 * low)} and {n.decimal(100 * high)}"
 
 
-def _counts(line: CriterionResult) -> str:
+def _count_text(line: CriterionResult) -> str:
     """Return the number of items in words, and of 0/1 outcomes how many got worse or better."""
     items = f"{line.items:,} items"
     if line.clusters is not None:

@@ -219,7 +219,11 @@ def outcome_of(
             f"{result.items:,} items, {result.calls:,} calls now."
         ],
         "tests": [
-            [_plain(result, line) for line in result.lines if line.name.partition(", ")[0] in names]
+            [
+                _criterion_data(result, line)
+                for line in result.lines
+                if line.name.partition(", ")[0] in names
+            ]
             for names in labels
         ],
     }
@@ -269,14 +273,14 @@ def _as_model(test: CaseFunction, *, chats: bool) -> Callable[..., Any]:
     return wrapped
 
 
-def _plain(result: GateResult, line: CriterionResult) -> dict[str, Any]:
+def _criterion_data(result: GateResult, line: CriterionResult) -> dict[str, Any]:
     """Return a criterion's verdict, text and examples as plain data."""
     from falter.gate.figures import example_text, lost_examples
 
     examples = lost_examples(result, line) if line.verdict != "pass" else ()
     return {
         "verdict": line.verdict,
-        "text": result.line_text(line),
+        "text": result.criterion_text(line),
         "examples": [*map(example_text, examples)],
     }
 

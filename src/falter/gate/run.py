@@ -17,11 +17,11 @@ from falter.analysis.results import MOST_FAILED
 from falter.analysis.table import Table, run_tables
 from falter.engine.execution import (
     Watch,
-    carry_out_together,
     check_scorers,
     opened,
     record_run,
     run_async,
+    run_missing_together,
 )
 from falter.engine.resolving import Resolved
 from falter.engine.scoring import run_scorers
@@ -31,8 +31,8 @@ from falter.gate.preparation import (
     Gate,
     Infeasible,
     PreparedGate,
-    asks_again,
     prepared,
+    repeats_clean_prompt,
 )
 from falter.gate.requirements import measured_criteria, scores_by_recipe
 from falter.gate.result import GateResult
@@ -115,7 +115,7 @@ class _GateRun:
 
         None if the user's own recipes repeat the clean prompt.
         """
-        if asks_again(self.ready.full.run.recipes):
+        if repeats_clean_prompt(self.ready.full.run.recipes):
             return None
         share = max(1, math.ceil(REPEAT_SHARE * items))
         run = self.ready.arms[0].run(share, (BASELINE, REPEATED_BASELINE))
@@ -132,7 +132,7 @@ class _GateRun:
                 await self._stack.enter_async_context(opened([client]))
                 self._open.add(id(client))
         price = self.ready.panel.target.price
-        for progress in await carry_out_together(missing, self.store, self.watch):
+        for progress in await run_missing_together(missing, self.store, self.watch):
             self.sent += progress.sent
             if price is not None:
                 prompt, completion = progress.prompt_tokens, progress.completion_tokens

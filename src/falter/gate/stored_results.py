@@ -42,7 +42,9 @@ def gate_results(
     paths = [path] if against is None else [path, against]
     sides = read_sides([[own] for own in paths], columns, **reading)
     tables = [
-        _table(tables_of(cells, _clean(cells.condition.names, baseline, cells)), own, spec)
+        _table(
+            tables_of(cells, _clean_condition(cells.condition.names, baseline, cells)), own, spec
+        )
         for cells, own in zip(sides, paths, strict=True)
     ]
     table, looks = tables[0], schedule(1, level=spec.level, fail_level=spec.fail_level)
@@ -91,7 +93,7 @@ def gate_results(
         unparsed=unparsed,
         created_at=path.stat().st_mtime,
         against="" if against is None else str(against),
-        notes=tuple(dict.fromkeys([*sides[0].notes, *_unshared(tables, against)])),
+        notes=tuple(dict.fromkeys([*sides[0].notes, *_unshared_notes(tables, against)])),
     )
 
 
@@ -103,7 +105,7 @@ def _check(spec: GateSpec, against: Path | None) -> None:
         raise refusal(UsageError, "gate.no_max_regression")
 
 
-def _clean(names: Sequence[str], baseline: str | None, cells: Any) -> str | None:
+def _clean_condition(names: Sequence[str], baseline: str | None, cells: Any) -> str | None:
     """Return the clean condition: the only one, or the one that `baseline` names.
 
     Without a name, it is the condition called "baseline". Raises `UsageError` if there is none.
@@ -139,7 +141,7 @@ def _earlier_scores(tables: Sequence[Table], strict: bool) -> Mapping[str, Float
     return scores_by_recipe(earlier, later.items, strict=strict)
 
 
-def _unshared(tables: Sequence[Table], against: Path | None) -> list[str]:
+def _unshared_notes(tables: Sequence[Table], against: Path | None) -> list[str]:
     """Return notes on the items and conditions that only one of the two results has."""
     if against is None:
         return []

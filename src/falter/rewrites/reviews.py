@@ -26,12 +26,12 @@ from falter.rewrites.agreement import Agreement, Calibration, agreement, calibra
 from falter.rewrites.bank import kind_label, rewrite_label
 from falter.rewrites.sheet import Faults, read_rating, sheet_in, sheet_rows, sheet_text
 from falter.store.rewrites import (
+    all_reviews,
+    all_samples,
     find_samples,
     put_reviews,
     put_sheet,
-    scan_reviews,
     scan_rewrites,
-    scan_samples,
 )
 from falter.store.store import Store
 from falter.text.meaning import meaning_flags
@@ -392,7 +392,7 @@ def _warnings(reviews: Sequence[Review], samples: dict[str, Sample]) -> Iterator
 
 def opinions(store: Store) -> Opinions:
     """Return the agreement of raters and judges, and their ratings of the damaged samples."""
-    reviews, samples = scan_reviews(store), scan_samples(store)
+    reviews, samples = all_reviews(store), all_samples(store)
     return Opinions(
         agreement=agreement(reviews, samples), calibration=tuple(calibrations(reviews, samples))
     )

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING or __package__:
     from falter.sandbox import _locks as locks
-    from falter.sandbox._data import LARGEST, described, pack, receive, send, unpack
+    from falter.sandbox._data import MAX_MESSAGE_BYTES, described, pack, receive, send, unpack
     from falter.sandbox._judge import judge, module_of
 else:  # a script, which is started without the folder it is in
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     import _locks as locks
-    from _data import LARGEST, described, pack, receive, send, unpack
+    from _data import MAX_MESSAGE_BYTES, described, pack, receive, send, unpack
     from _judge import judge, module_of
 
     del sys.path[0]
@@ -36,7 +36,7 @@ _PRELOADED = """
     bisect collections copy datetime functools hashlib heapq itertools math operator random re
     statistics string textwrap typing
 """
-_FAREWELL = 5.0
+_FAREWELL_SECONDS = 5.0
 # States that a judge reports to the server, one byte each: tests read, tests running, verdict sent,
 # candidate lost.
 _READ, _RUNNING, _SPOKEN, _LOST = b"TRVL"
@@ -68,7 +68,7 @@ def _answer(entry: Any, call: dict[str, Any]) -> dict[str, Any]:
         # Only if the program changed them in place, as a sort does.
         if after != call["args"]:
             reply["args"] = after
-        if len(json.dumps(reply)) > LARGEST:
+        if len(json.dumps(reply)) > MAX_MESSAGE_BYTES:
             raise ValueError("the returned value is too large")
         return reply
     except BaseException as error:
@@ -116,25 +116,25 @@ def run_job(header: dict[str, Any], source: int, sink: int) -> bool:
     deadline = time.monotonic() + header["timeout"]
     (calls, sends), (hears, answers), (states, state) = os.pipe(), os.pipe(), os.pipe()
     limits = header["limits"]
-    candidate = _forked(lambda: _candidate(source, calls, answers, limits))
+    candidate = _fork(lambda: _candidate(source, calls, answers, limits))
     # If this process kept an end open, neither side would notice the end of the other.
     os.close(calls)
     os.close(answers)
-    judging = _forked(lambda: _judge((source, sink, sends, hears, state), limits))
+    judging = _fork(lambda: _judge((source, sink, sends, hears, state), limits))
     for fd in (state, sends, hears):
         os.close(fd)
-    said, in_time = _followed(states, deadline)
+    said, in_time = _follow_judge(states, deadline)
     os.close(states)
-    how_it_ended = _how(candidate) if _LOST in said else ""
-    judge_killed = _end(judging, patience=1.0 if in_time else 0.0)
-    _end(candidate)
+    how_it_ended = _describe_end(candidate) if _LOST in said else ""
+    judge_killed = _kill_and_reap(judging, patience=1.0 if in_time else 0.0)
+    _kill_and_reap(candidate)
     if _SPOKEN not in said:
         verdict = _verdict(said, in_time, how_it_ended, judge_killed)
         send(sink, verdict | {"broken": _READ not in said})
     return _READ in said
 
 
-def _followed(states: int, deadline: float) -> tuple[bytes, bool]:
+def _follow_judge(states: int, deadline: float) -> tuple[bytes, bool]:
     """Return the bytes that a judge reports until it ends or times out; True if it was in time."""
     said = b""
     while True:
@@ -146,7 +146,7 @@ def _followed(states: int, deadline: float) -> tuple[bytes, bool]:
         said += heard
         # The verdict is decided; the program's time must not limit the writing of it.
         if _SPOKEN in said:
-            deadline = time.monotonic() + _FAREWELL
+            deadline = time.monotonic() + _FAREWELL_SECONDS
 
 
 def _verdict(said: bytes, in_time: bool, how: str, killed: bool) -> dict[str, Any]:
@@ -163,14 +163,14 @@ def _verdict(said: bytes, in_time: bool, how: str, killed: bool) -> dict[str, An
     return {"status": "error", "reason": "the judge ended without a verdict"}
 
 
-def _forked(work: Callable[[], None]) -> int:
+def _fork(work: Callable[[], None]) -> int:
     child = os.fork()
     if not child:
-        _guarded(work)
+        _run_and_exit(work)
     return child
 
 
-def _guarded(work: Callable[[], None]) -> NoReturn:
+def _run_and_exit(work: Callable[[], None]) -> NoReturn:
     """Run the work of a forked process and exit without any clean-up."""
     code = 1
     try:
@@ -181,12 +181,12 @@ def _guarded(work: Callable[[], None]) -> NoReturn:
         os._exit(code)
 
 
-def _how(candidate: int) -> str:
+def _describe_end(candidate: int) -> str:
     """Describe how the candidate's process ended.
 
     A process that closed its pipe but still runs after one second is reported as having hung up.
     """
-    gone, status = _reaped(candidate, 1.0)
+    gone, status = _reap(candidate, 1.0)
     if not gone:
         return "the process hung up"
     if os.WIFSIGNALED(status):
@@ -197,9 +197,9 @@ def _how(candidate: int) -> str:
     return "the process ended itself"
 
 
-def _end(child: int, *, patience: float = 0.0) -> bool:
+def _kill_and_reap(child: int, *, patience: float = 0.0) -> bool:
     """Kill whatever is left of a process and reap it; True if SIGKILL had ended it before."""
-    gone, status = _reaped(child, patience)
+    gone, status = _reap(child, patience)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         # The group is killed even if the process has ended: processes that it started may go on.
         os.killpg(child, signal.SIGKILL)
@@ -211,7 +211,7 @@ def _end(child: int, *, patience: float = 0.0) -> bool:
     return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
 
 
-def _reaped(child: int, patience: float) -> tuple[bool, int]:
+def _reap(child: int, patience: float) -> tuple[bool, int]:
     """Return True if a process has ended, and its status; wait up to `patience` seconds."""
     deadline = time.monotonic() + patience
     while True:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 __all__ = [
-    "LARGEST",
+    "MAX_MESSAGE_BYTES",
     "Opaque",
     "Returned",
     "Uncrossable",
@@ -29,9 +29,9 @@ __all__ = [
 
 # Bounds on what foreign code may make the judge hold: bytes of a message, elements of an iterator
 # that may be endless (`itertools.count()`), characters of an error.
-LARGEST = 8 * 1024 * 1024
-_LONGEST_ITERATOR = 100_000
-_LONGEST_WORD = 200
+MAX_MESSAGE_BYTES = 8 * 1024 * 1024
+_MAX_ITERATOR_ITEMS = 100_000
+_MAX_ERROR_CHARACTERS = 200
 
 
 class Uncrossable(BaseException):
@@ -71,7 +71,7 @@ def pack(value: Any, strict: bool) -> Any:
         return int(value) if abs(value) < 1 << 53 else ["int", hex(value)]
     if isinstance(value, float):
         return float(value)
-    for kind, name in _PILES:
+    for kind, name in _COLLECTIONS:
         if isinstance(value, kind):
             return [name, [pack(v, strict) for v in value]]
     if isinstance(value, dict):
@@ -86,13 +86,13 @@ def pack(value: Any, strict: bool) -> Any:
     if isinstance(value, Opaque):
         raise Returned(value.kind)
     if hasattr(value, "__next__"):
-        return ["iterator", [pack(v, strict) for v, _ in zip(value, range(_LONGEST_ITERATOR))]]  # noqa: B905
+        return ["iterator", [pack(v, strict) for v, _ in zip(value, range(_MAX_ITERATOR_ITEMS))]]  # noqa: B905
     if strict:
         raise Uncrossable(type(value).__name__)
     return ["opaque", type(value).__name__]
 
 
-_PILES: tuple[tuple[Any, str], ...] = (
+_COLLECTIONS: tuple[tuple[Any, str], ...] = (
     (list, "list"),
     (tuple, "tuple"),
     (set, "set"),
@@ -166,7 +166,7 @@ def receive(fd: int) -> Any:
     if head is None:
         return None
     (length,) = struct.unpack(">I", head)
-    if length > LARGEST:
+    if length > MAX_MESSAGE_BYTES:
         raise ValueError("too much data at once")
     body = _exactly(fd, length)
     return None if body is None else json.loads(body)
@@ -188,7 +188,7 @@ def _exactly(fd: int, wanted: int) -> bytes | None:
 def described(error: BaseException) -> list[str]:
     """Return an error's type and message, shortened, even if the error's own methods raise."""
     try:
-        text = str(error)[:_LONGEST_WORD]
+        text = str(error)[:_MAX_ERROR_CHARACTERS]
     except BaseException:
         text = ""
     return [str(type(error).__name__)[:80], text]

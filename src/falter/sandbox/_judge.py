@@ -73,7 +73,7 @@ class Proxy:
         reply = heard(answers)
         if set(reply) == {"raised"}:
             raise raised(reply["raised"])
-        value, after = _unpacked(reply)
+        value, after = _unpack_reply(reply)
         if after is not None:
             if len(after) != len(args):
                 raise Garbled(_GARBLED)
@@ -110,7 +110,7 @@ def _two_texts(value: Any) -> bool:
     return isinstance(value, list) and [type(v) for v in value] == [str, str]
 
 
-def _unpacked(reply: dict[str, Any]) -> tuple[Any, list[Any] | None]:
+def _unpack_reply(reply: dict[str, Any]) -> tuple[Any, list[Any] | None]:
     """Return an answer's value, and the arguments after the call or None if they are unchanged."""
     if "value" not in reply:
         raise Garbled(_GARBLED)

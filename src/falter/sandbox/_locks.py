@@ -232,10 +232,10 @@ def _close_others(keep: Sequence[int]) -> None:
     for fd in sorted(keep):
         os.closerange(low, fd)
         low = fd + 1
-    os.closerange(low, 65_536 if resource is None else _most_files())
+    os.closerange(low, 65_536 if resource is None else _max_open_files())
 
 
-def _most_files() -> int:
+def _max_open_files() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 65_536 if soft == resource.RLIM_INFINITY else min(soft, 65_536)
 

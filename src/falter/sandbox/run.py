@@ -28,12 +28,12 @@ UNSAFE = "FALTER_UNSAFE_EXECUTION"
 _SCRIPT = Path(__file__).with_name("_child" + Path(__file__).suffix)  # .pyc without sources
 # Seconds that the server's own work may take beyond a program's time (start of Python, pipes, a
 # loaded machine), and that an idle server has to end by itself.
-_GRACE, _FAREWELL = 20.0, 1.0
+_GRACE_SECONDS, _FAREWELL_SECONDS = 20.0, 1.0
 # Processor time decides, since it does not depend on the machine's load. The wall-clock limit only
 # ends programs that sleep. It is loose: a minute for the usual ten seconds.
-_PATIENCE = 6.0
+_WALL_CLOCK_FACTOR = 6.0
 """Wall-clock seconds that a program gets for each second of its processor time."""
-_LONGEST_PROGRAM = 1_000_000  # characters
+_MAX_PROGRAM_CHARACTERS = 1_000_000  # characters
 _LOCKS = {
     "files": "file access (Landlock, Linux 5.13)",
     "calls": "network and processes (seccomp)",
@@ -93,7 +93,7 @@ class Sandbox:
 
     def run(self, job: Job) -> Verdict:
         """Return the verdict on a program; a failure of the sandbox itself is an `error`."""
-        if len(job.code) > _LONGEST_PROGRAM:
+        if len(job.code) > _MAX_PROGRAM_CHARACTERS:
             return Verdict(status="failed", reason="the program has over a million characters")
         server = self._take()
         try:
@@ -148,7 +148,7 @@ class _Server:
             start_new_session=True,
         )
         try:
-            hello = self._receive(time.monotonic() + _GRACE)
+            hello = self._receive(time.monotonic() + _GRACE_SECONDS)
             self.without = _missing(hello["locks"])
         except (OSError, ValueError, EOFError) as error:
             self.close()
@@ -165,9 +165,9 @@ class _Server:
 
         The tests are sent only after the candidate's process has reported that it is locked.
         """
-        seconds, patience = max(1, math.ceil(timeout)), _PATIENCE * timeout
+        seconds, patience = max(1, math.ceil(timeout)), _WALL_CLOCK_FACTOR * timeout
         limits = {"seconds": seconds, "megabytes": megabytes, "without": self.without}
-        deadline = time.monotonic() + patience + _GRACE
+        deadline = time.monotonic() + patience + _GRACE_SECONDS
         self._send({"timeout": patience, "limits": limits})
         self._send({"code": job.code, "entry_point": job.entry_point})
         found = self._receive(deadline)
@@ -187,7 +187,7 @@ class _Server:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.close()
         try:
-            process.wait(_FAREWELL)
+            process.wait(_FAREWELL_SECONDS)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)

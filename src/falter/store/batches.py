@@ -16,7 +16,7 @@ from falter.records.types import Model, Response, Run
 from falter.store.encoding import blob, name_of
 from falter.store.store import Store
 
-LONGEST_WORD = 500
+MAX_MESSAGE_CHARACTERS = 500
 _OPEN = "state IN ({})".format(", ".join(f"'{state}'" for state in OPEN_STATES))
 _SELECT = """
     SELECT b.id, m.body, b.name, b.state, b.asked, b.said, b.created_at, b.changed_at,
@@ -117,7 +117,7 @@ class Batches:
         self, batch: StoredBatch, state: BatchState, *, name: str | None, said: str = ""
     ) -> StoredBatch:
         """Log a batch's new state and the provider's message; release its lease if it is closed."""
-        now, said = time.time(), said[:LONGEST_WORD]
+        now, said = time.time(), said[:MAX_MESSAGE_CHARACTERS]
         with self._store.transaction():
             self._db.execute(
                 "UPDATE batches SET state = ?, name = ?, said = ?, changed_at = ? WHERE id = ?",

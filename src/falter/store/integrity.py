@@ -50,8 +50,9 @@ _KEYS = {
 
 
 # Runs of earlier versions do not record their `Way`. It is inferred by trial: the first cells of a
-# panel, every token limit up to _LONGEST, with and without the stop texts of one bundled task.
-_TRIED, _LONGEST = 5, 4096
+# panel, every token limit up to _MAX_TOKEN_LIMIT, with and without the stop texts of one bundled
+# task.
+_TRIED_CELLS, _MAX_TOKEN_LIMIT = 5, 4096
 _WRITTEN: tuple[Asking, ...] = ("chat", "plain")
 _FUNCTIONS_STOP = ("\n```\n", "\nprint(", "\nassert ", "\n# ")
 
@@ -270,7 +271,7 @@ class Soundness:
                 "SELECT c.item, c.recipe, c.draw, v.status, v.prompt, c.repeat, c.key FROM cells c "
                 "JOIN variants v ON v.item = c.item AND v.recipe = c.recipe AND v.draw = c.draw "
                 "AND v.id = c.variant WHERE c.run = ? AND c.panel = ? ORDER BY c.sequence LIMIT ?",
-                (number, panel, _TRIED),
+                (number, panel, _TRIED_CELLS),
             ).fetchall()
             model = run.panels[panel].model
             self._inferred[number, panel] = next(
@@ -308,7 +309,7 @@ def _earlier_ways(run: Run) -> Iterator[Way]:
     """Yield every `Way` that a run which records none may have used."""
     usual = Sampling(**(run.experiment.get("sampling") or {}))
     yield Way(asking="score", sampling=usual)
-    limits = [usual.max_tokens, *range(1, _LONGEST + 1)]
+    limits = [usual.max_tokens, *range(1, _MAX_TOKEN_LIMIT + 1)]
     for asking, limit, stop in itertools.product(_WRITTEN, limits, (usual.stop, _FUNCTIONS_STOP)):
         sampling = replace(usual, max_tokens=limit, stop=tuple(stop))
         yield Way(asking=asking, sampling=sampling)

@@ -23,7 +23,7 @@ except ImportError:  # Windows has no such locks: every lease is granted
 _LOCKED = (errno.EAGAIN, errno.EACCES)
 
 
-class Claims:
+class Leases:
     """The leases that one open store holds on requests, which their keys identify.
 
     Two stores that are open on one file, in one process or in two, exclude each other. If the

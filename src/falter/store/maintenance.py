@@ -23,7 +23,7 @@ from falter.store.store import Store
 from falter.store.studies import StoredStudy, find_study, studies
 
 # Problems printed for each table: one damaged page of the file spoils hundreds of rows alike.
-MOST_OF_A_TABLE = 20
+MAX_PROBLEMS_PER_TABLE = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +37,12 @@ class VerifyReport:
 def verify(store: Store) -> VerifyReport:
     """Check every row's hash and references, every run's plan, the schema and the file.
 
-    Damage is reported, not raised. Each table reports at most `MOST_OF_A_TABLE` problems and the
-    number of further problems.
+    Damage is reported, not raised. Each table reports at most `MAX_PROBLEMS_PER_TABLE` problems and
+    the number of further problems.
     """
     db = store.db
-    problems = [*_of_the_file(db), *_of_the_schema(db)]
-    with _lenient(db):
+    problems = [*_file_problems(db), *_schema_problems(db)]
+    with _lenient_reading(db):
         sound = Soundness(db)
         checked = 0
         for table in COLUMNS:
@@ -51,11 +51,11 @@ def verify(store: Store) -> VerifyReport:
                 checked += 1
                 if problem is not None:
                     found.append(problem)
-            problems += found[:MOST_OF_A_TABLE]
-            if len(found) > MOST_OF_A_TABLE:
-                problems.append(f"{table}: {len(found) - MOST_OF_A_TABLE:,} more problems")
+            problems += found[:MAX_PROBLEMS_PER_TABLE]
+            if len(found) > MAX_PROBLEMS_PER_TABLE:
+                problems.append(f"{table}: {len(found) - MAX_PROBLEMS_PER_TABLE:,} more problems")
         problems += sound.faults
-        problems += _of_the_plans(db, sound)
+        problems += _plan_problems(db, sound)
     return VerifyReport(checked=checked, problems=tuple(problems))
 
 
@@ -68,7 +68,7 @@ def require_sound(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _lenient(db: sqlite3.Connection) -> Iterator[None]:
+def _lenient_reading(db: sqlite3.Connection) -> Iterator[None]:
     """Read texts that are not valid UTF-8 with replacement characters, so that checks see them."""
     before = db.text_factory
     db.text_factory = lambda data: data.decode("utf-8", "replace")
@@ -78,7 +78,7 @@ def _lenient(db: sqlite3.Connection) -> Iterator[None]:
         db.text_factory = before
 
 
-def _of_the_file(db: sqlite3.Connection) -> list[str]:
+def _file_problems(db: sqlite3.Connection) -> list[str]:
     try:
         states = [str(state) for (state,) in db.execute("PRAGMA integrity_check(5)")]
     except FAULTS as error:
@@ -86,7 +86,7 @@ def _of_the_file(db: sqlite3.Connection) -> list[str]:
     return [f"SQLite says: {state}" for state in states if state != "ok"]
 
 
-def _of_the_schema(db: sqlite3.Connection) -> list[str]:
+def _schema_problems(db: sqlite3.Connection) -> list[str]:
     """Return the differences between the file's schema and the schema that falter writes."""
     query = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_stat%'"
     try:
@@ -110,7 +110,7 @@ def _of_the_schema(db: sqlite3.Connection) -> list[str]:
     ]
 
 
-def _of_the_plans(db: sqlite3.Connection, sound: Soundness) -> list[str]:
+def _plan_problems(db: sqlite3.Connection, sound: Soundness) -> list[str]:
     """Return the problems of whole plans with too few or too many cells, and of finished runs.
 
     A finished run has a problem if responses are missing.
@@ -162,7 +162,7 @@ def _planned(db: sqlite3.Connection, number: int) -> bool:
 # Repair: the sound rows of a damaged store are copied into a new store.
 
 
-COMMIT = 2000
+COMMIT_ROWS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +181,7 @@ def repair(path: Path, to: Path) -> RepairReport:
     """
     if to.exists():
         raise StoreError(f"{to} already exists", hint="name a new file with --to")
-    with closing(opened_as_it_is(path)) as db:
+    with closing(open_damaged_read_only(path)) as db:
         sound = Soundness(db)
         problems: list[str] = []
         kept: Counter[str] = Counter()
@@ -192,7 +192,7 @@ def repair(path: Path, to: Path) -> RepairReport:
     return RepairReport(kept=dict(kept), problems=(*problems, *sound.faults))
 
 
-def opened_as_it_is(path: Path) -> sqlite3.Connection:
+def open_damaged_read_only(path: Path) -> sqlite3.Connection:
     """Open a file that may be damaged for reading only; never run its triggers and views.
 
     Raise `StoreError` if it is no store, or a store of another schema version.
@@ -230,7 +230,7 @@ def _copy(table: str, sound: Soundness, new: Store, problems: list[str]) -> int:
             problems.append(problem)
             continue
         waiting.append(row)
-        if len(waiting) >= COMMIT:
+        if len(waiting) >= COMMIT_ROWS:
             kept += _put(new, insert, waiting)
             waiting = []
     return kept + _put(new, insert, waiting)
@@ -316,7 +316,7 @@ class _Undo(Exception):
 
 
 # `falter store prune 3` would remove any run whose id begins with 3; its responses were paid for.
-_DIGITS = 4
+MIN_NAME_DIGITS = 4
 
 
 def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneReport:
@@ -330,14 +330,14 @@ def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneRepor
     with Store(path) as store:
         if store.claims.has_other_leases():
             raise refusal(UsageError, "store.store_in_use")
-        chosen = [_chosen(store, name) for name in names]
+        chosen = [_study_to_prune(store, name) for name in names]
         gone = _runs_of(store, chosen)
         unfinished = [s.run for s in store.runs() if not s.planned and s.run.id not in gone]
         removed, kept = dict.fromkeys(TABLES, 0), 0
         with contextlib.suppress(_Undo), store.transaction():
             _mark(store, gone)
-            kept = _keep_for(store, unfinished)
-            _require_read(store)
+            kept = _keep_responses_of(store, unfinished)
+            _require_no_open_batch(store)
             removed["studies"] += _delete_studies(store, chosen)
             for table, condition in _REMOVE:
                 count = store.db.execute(f"DELETE FROM {table} WHERE {condition}").rowcount
@@ -349,19 +349,19 @@ def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneRepor
                 raise _Undo
         return PruneReport(
             removed=removed,
-            shrunk=apply and _shrunk(store),
+            shrunk=apply and _free_pages(store),
             kept=kept,
             unfinished=tuple(run.id for run in unfinished) if kept else (),
         )
 
 
-def _chosen(store: Store, name: str) -> StoredStudy:
+def _study_to_prune(store: Store, name: str) -> StoredStudy:
     """Return the study or run of this name; raise `UsageError` for a run that is part of a study.
 
-    A name of fewer than `_DIGITS` digits raises `UsageError` as well.
+    A name of fewer than `MIN_NAME_DIGITS` digits raises `UsageError` as well.
     """
-    if len(name.removeprefix("sha256:")) < _DIGITS:
-        raise refusal(UsageError, "store.short_name", name=name, digits=_DIGITS)
+    if len(name.removeprefix("sha256:")) < MIN_NAME_DIGITS:
+        raise refusal(UsageError, "store.short_name", name=name, digits=MIN_NAME_DIGITS)
     chosen = find_study(store, name)
     for study in studies(store):
         if not chosen.protocol and any(part.run == chosen.id for part in study.parts):
@@ -402,7 +402,7 @@ def _mark(store: Store, gone: Collection[str]) -> None:
     db.executemany("INSERT INTO temp.named VALUES (?)", [(blob(each),) for each in ids])
 
 
-def _keep_for(store: Store, unfinished: Iterable[Run]) -> int:
+def _keep_responses_of(store: Store, unfinished: Iterable[Run]) -> int:
     """Take all responses of these runs' models out of `lost`; return their number."""
     models = {panel.model.id for run in unfinished for panel in run.panels}
     marks = ",".join("?" * len(models))
@@ -413,7 +413,7 @@ def _keep_for(store: Store, unfinished: Iterable[Run]) -> int:
     ).rowcount
 
 
-def _require_read(store: Store) -> None:
+def _require_no_open_batch(store: Store) -> None:
     """Raise `StoreError` if an open batch holds a `lost` request: its response is paid for."""
     (held,) = store.db.execute(
         "SELECT count(*) FROM batch_keys k JOIN batches b ON b.number = k.batch "
@@ -428,7 +428,7 @@ def _delete_studies(store: Store, chosen: Iterable[StoredStudy]) -> int:
     return sum(store.db.execute("DELETE FROM studies WHERE id = ?", each).rowcount for each in ids)
 
 
-def _shrunk(store: Store) -> bool:
+def _free_pages(store: Store) -> bool:
     """Return free pages to the disk; return False if another process uses the file."""
     try:
         store.db.execute("VACUUM")

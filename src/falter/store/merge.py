@@ -14,7 +14,7 @@ from falter.records.errors import StoreError, UnknownName, refusal
 from falter.records.ids import short
 from falter.store.encoding import blob, cell_mark, name_of
 from falter.store.integrity import COLUMNS, Soundness
-from falter.store.maintenance import opened_as_it_is
+from falter.store.maintenance import open_damaged_read_only
 from falter.store.store import Store
 
 Row = tuple[Any, ...]
@@ -50,7 +50,7 @@ def merge(sources: Sequence[Path], to: Path, runs: Collection[str] | None = None
             raise StoreError(f"{source} cannot be merged into itself", hint="name another file")
     with Store(to) as new:
         for source in sources:
-            with closing(opened_as_it_is(source)) as db:
+            with closing(open_damaged_read_only(source)) as db:
                 union = _Union(Soundness(db), source, new, runs)
                 union.take()
             added += union.added

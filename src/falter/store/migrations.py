@@ -17,7 +17,7 @@ _COMMENTS = re.compile(r"^(?:-- .*\n)+", re.MULTILINE)
 _SCRIPTS = resources.files("falter.store").joinpath("data", "migrations.sql").read_text("utf-8")
 MIGRATIONS = tuple(f"\n{script}    " for script in _COMMENTS.split(_SCRIPTS)[1:])
 """One script for each schema version. A script is never changed after its release."""
-REWRITTEN = 10
+LAST_REWRITING_VERSION = 10
 """The last version that rewrote a table. Migrating an older store returns its freed pages."""
 
 
@@ -56,7 +56,7 @@ def migrate(db: sqlite3.Connection, path: str) -> None:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
-    if 0 < version < REWRITTEN:
+    if 0 < version < LAST_REWRITING_VERSION:
         with contextlib.suppress(sqlite3.Error):  # in use elsewhere, or no disk space
             db.execute("VACUUM")
 

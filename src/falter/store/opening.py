@@ -59,11 +59,11 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
         # Used by one thread at a time; in a notebook a run has a separate thread.
         db = sqlite3.connect(path, isolation_level=None, timeout=_OPENING, check_same_thread=False)
     except (sqlite3.Error, OSError) as error:
-        raise trouble(path, error, opening=True) from error
+        raise store_error(path, error, opening=True) from error
     with _closed_if_faulty(db, path):
-        db.text_factory = _lenient  # a damaged schema may not be UTF-8
+        db.text_factory = _decode_leniently  # a damaged schema may not be UTF-8
         _refuse_foreign_code(db, path)
-        if _patient(lambda: db.execute("PRAGMA journal_mode").fetchone()[0]) != "wal":
+        if _retry_while_busy(lambda: db.execute("PRAGMA journal_mode").fetchone()[0]) != "wal":
             _keep_a_journal(db)
         # No wait for the disk at each commit: with a write-ahead log a power cut may lose the last
         # commits, but not the file, and a process that is killed loses none.
@@ -73,7 +73,7 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
         db.execute("PRAGMA wal_autocheckpoint = 16000")
         # Negative numbers are KiB: 32 MB of pages in memory.
         db.execute("PRAGMA cache_size = -32000")
-        _patient(lambda: migrate(db, str(path)))
+        _retry_while_busy(lambda: migrate(db, str(path)))
         db.execute(f"PRAGMA busy_timeout = {int(_WAITING * 1000)}")
         db.text_factory = str
     return db
@@ -86,7 +86,7 @@ def _closed_if_faulty(db: sqlite3.Connection, path: Path) -> Iterator[None]:
     except BaseException as error:
         db.close()
         if isinstance(error, FAULTS):
-            raise trouble(path, error, opening=True) from error
+            raise store_error(path, error, opening=True) from error
         raise
 
 
@@ -96,10 +96,10 @@ def _keep_a_journal(db: sqlite3.Connection) -> None:
     Processes that share a write-ahead log need shared memory, which network file systems lack. With
     the rollback journal only one process can use the file.
     """
-    (mode,) = _patient(lambda: db.execute("PRAGMA journal_mode = WAL").fetchone())
+    (mode,) = _retry_while_busy(lambda: db.execute("PRAGMA journal_mode = WAL").fetchone())
     if mode != "wal":
         db.execute("PRAGMA locking_mode = EXCLUSIVE")
-        _patient(lambda: db.execute("PRAGMA journal_mode = TRUNCATE").fetchone())
+        _retry_while_busy(lambda: db.execute("PRAGMA journal_mode = TRUNCATE").fetchone())
 
 
 def shared(db: sqlite3.Connection) -> bool:
@@ -125,7 +125,7 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
             uri=True, isolation_level=None, check_same_thread=False,
         )  # fmt: skip
     with _closed_if_faulty(db, path):
-        db.text_factory = _lenient
+        db.text_factory = _decode_leniently
         _refuse_foreign_code(db, path)
         (version,) = db.execute("PRAGMA user_version").fetchone()
         if version < len(MIGRATIONS):
@@ -155,7 +155,7 @@ def _refuse_foreign_code(db: sqlite3.Connection, path: Path) -> None:
     """
     # Expressions in the schema, such as an index's, may not call functions with side effects.
     db.execute("PRAGMA trusted_schema = OFF")
-    rows = _patient(
+    rows = _retry_while_busy(
         lambda: db.execute(
             "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') "
             "OR (type = 'table' AND sql LIKE 'CREATE VIRTUAL%')"
@@ -166,11 +166,11 @@ def _refuse_foreign_code(db: sqlite3.Connection, path: Path) -> None:
         raise refusal(StoreError, "store.foreign_code", path=path, named=named)
 
 
-def _lenient(data: bytes) -> str:
+def _decode_leniently(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _patient(work: Callable[[], T]) -> T:
+def _retry_while_busy(work: Callable[[], T]) -> T:
     """Return the result of `work`, repeated for a while if another process locks the file."""
     deadline = time.monotonic() + _OPENING
     while True:
@@ -187,7 +187,7 @@ def _code(error: BaseException) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def trouble(path: Path, error: Exception, *, opening: bool = False) -> StoreError:
+def store_error(path: Path, error: Exception, *, opening: bool = False) -> StoreError:
     """Return the `StoreError` for a SQLite error: `StoreBusy` for a lock or a full disk."""
     code = _code(error)
     if code in _BUSY:

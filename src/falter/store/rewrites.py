@@ -135,7 +135,7 @@ def find_samples(store: Store, rows: Sequence[str]) -> dict[str, Sample]:
     return {row: from_json(Sample, orjson.loads(body)) for row, body in store.rows_in(query, rows)}
 
 
-def scan_samples(store: Store) -> dict[str, Sample]:
+def all_samples(store: Store) -> dict[str, Sample]:
     """Return id -> sample for every stored sample."""
     rows = store.db.execute("SELECT body FROM samples ORDER BY rowid")
     samples = (from_json(Sample, orjson.loads(body)) for (body,) in rows)
@@ -150,7 +150,7 @@ def put_reviews(store: Store, reviews: Iterable[Review]) -> None:
         store.db.executemany("INSERT OR REPLACE INTO reviews VALUES (?, ?, ?, ?)", rows)
 
 
-def scan_reviews(store: Store) -> list[Review]:
+def all_reviews(store: Store) -> list[Review]:
     """Return all reviews, the oldest first."""
     rows = store.db.execute("SELECT body FROM reviews ORDER BY at, rater, sample")
     return [_review(body) for (body,) in rows]

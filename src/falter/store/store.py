@@ -26,8 +26,8 @@ from falter.store.encoding import (
     pack_prompt,
     read_prompt,
 )
-from falter.store.leases import Claims
-from falter.store.opening import FAULTS, Place, connect, shared, trouble
+from falter.store.leases import Leases
+from falter.store.opening import FAULTS, Place, connect, shared, store_error
 
 T = TypeVar("T")
 # Maximum number of values in one query. SQLite before 3.32 takes 999; a larger number saves little,
@@ -113,7 +113,7 @@ class Store:
         self.db = connect(self.path, writes=writes)
         self.is_shared = shared(self.db)  # False on most network file systems
         self._place = Place(self.path)
-        self.claims = Claims(self.path)
+        self.claims = Leases(self.path)
         self._looked_up = 0
 
     @classmethod
@@ -155,7 +155,7 @@ class Store:
                     self.db.execute("ROLLBACK")
                 raise
         except FAULTS as error:
-            raise trouble(self.path, error) from error
+            raise store_error(self.path, error) from error
 
     def check_place(self) -> None:
         """Raise `StoreGone` if the path no longer names the file that is open."""
@@ -167,7 +167,7 @@ class Store:
         try:
             yield
         except FAULTS as error:
-            raise trouble(self.path, error) from error
+            raise store_error(self.path, error) from error
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise _damaged(str(self.path), error) from error
 
@@ -275,7 +275,7 @@ class Store:
             for (answered,) in self.rows_in("SELECT key FROM responses WHERE key", identities):
                 unanswered.pop(answered, None)
         except FAULTS as error:
-            raise trouble(self.path, error) from error
+            raise store_error(self.path, error) from error
         return set(unanswered.values())
 
     def _version(self) -> int:

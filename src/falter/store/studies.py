@@ -85,7 +85,7 @@ def studies(store: Store) -> list[StoredStudy]:
         return [from_json(StoredStudy, orjson.loads(body)) for (body,) in rows]
 
 
-def single_run(stored: StoredRun) -> StoredStudy:
+def as_study(stored: StoredRun) -> StoredStudy:
     """Wrap a run as a study with one part; the study is not written to the store."""
     return StoredStudy(
         protocol="",
@@ -108,7 +108,7 @@ def find_study(store: Store, name: str | None = None) -> StoredStudy:
         others = [run.touched_at for run in store.runs() if run.run.id not in own]
         if every and every[-1].created_at >= max(others, default=0.0):
             return every[-1]
-        return single_run(store.find_run(None))
+        return as_study(store.find_run(None))
     prefix = name.removeprefix("sha256:")
     matching = [study for study in every if short(study.id, 64).startswith(prefix)]
     if len(matching) > 1:
@@ -117,4 +117,4 @@ def find_study(store: Store, name: str | None = None) -> StoredStudy:
         return matching[0]
     if every and not any(short(r.run.id, 64).startswith(prefix) for r in store.runs()):
         raise UnknownName("run or study", name, [short(study.id) for study in every])
-    return single_run(store.find_run(name))
+    return as_study(store.find_run(name))

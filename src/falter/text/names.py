@@ -147,14 +147,15 @@ def _alike_spans(text: str) -> Iterator[Span]:
 # Words to be copied
 
 _CONTENT = late_regex(r"[^\W_]{2,40}")
-SHORT_ANSWER = 5  # words; a longer answer is only searched for as a whole phrase
+SHORT_ANSWER_WORDS = 5  # words; a longer answer is only searched for as a whole phrase
 
 
 def copied_words(text: str, answers: Sequence[str], *, each_word: bool) -> tuple[Span, ...]:
     """Return the spans at which answers occur verbatim in a text, in any case.
 
     An answer may have to be put together from the text. So with `each_word`, single words of an
-    answer of at most `SHORT_ANSWER` words count as well, except short words and function words.
+    answer of at most `SHORT_ANSWER_WORDS` words count as well, except short words and function
+    words.
     """
     low = text.lower()
     spans: list[Span] = []
@@ -164,7 +165,7 @@ def copied_words(text: str, answers: Sequence[str], *, each_word: bool) -> tuple
             continue
         spans += _occurrences(low, phrase)
         words = _CONTENT.findall(phrase) if each_word else []
-        if 1 < len(words) <= SHORT_ANSWER:
+        if 1 < len(words) <= SHORT_ANSWER_WORDS:
             for word in words:
                 if len(word) > 3 and word not in _OPENERS:
                     spans += _occurrences(low, word)

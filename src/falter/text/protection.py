@@ -88,12 +88,12 @@ def protect(text: str, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
     addresses, paths, identifiers, acronyms, placeholders, citations, tags and JSON. The matches of
     the user's regular expressions `patterns` are added.
     """
-    if len(text) > _LONGEST_KEPT:
+    if len(text) > _MAX_CACHED_CHARACTERS:
         return _spans(text, tuple(patterns))
     return _pattern_spans(text, tuple(patterns))
 
 
-_LONGEST_KEPT = 20_000  # characters of a text whose spans are kept in memory
+_MAX_CACHED_CHARACTERS = 20_000  # characters of a text whose spans are kept in memory
 
 
 @lru_cache(maxsize=256)

