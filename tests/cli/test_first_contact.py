@@ -157,14 +157,14 @@ def test_an_interrupted_run_counts_its_whole_plan(
 
 def test_the_demo_shows_nothing_that_cannot_be_shown() -> None:
     """Its questions may be anybody's first: none is about a tyrant, killing, or a crime."""
-    from falter.cli.run import ITEMS, RECIPES, SEED
+    from falter.cli.run import DEMO_ITEMS, DEMO_RECIPES, DEMO_SEED
 
-    shown = pick(tasks.get("basics")(None).items, ITEMS, SEED)
+    shown = pick(tasks.get("basics")(None).items, DEMO_ITEMS, DEMO_SEED)
     unfit = re.compile(r"hitler|nazi|stalin|kill|murder|slave|bomb|weapon|suicide|genocide", re.I)
     texts = [" ".join([*item.fields.values(), *item.choices]) for item in shown]
-    assert len(texts) == ITEMS
+    assert len(texts) == DEMO_ITEMS
     assert not [text for text in texts if unfit.search(text)]
-    assert ITEMS * (1 + len(RECIPES)) <= 480, "more than a minute on two cores"
+    assert DEMO_ITEMS * (1 + len(DEMO_RECIPES)) <= 480, "more than a minute on two cores"
 
 
 def test_the_demo_without_its_extra_names_the_command_and_another_model(

@@ -13,7 +13,7 @@ from rich.console import Console
 
 import falter
 from falter.analysis.analyses import drops_so_far
-from falter.cli.progress import LiveDrops, Meter, clock, describe, drops_line, replies_read
+from falter.cli.progress import LiveDrops, Meter, clock, describe, drops_line, scoring_progress
 from falter.engine.results import open_result
 from falter.engine.scoring import run_scorers
 from falter.engine.sending import Progress
@@ -115,7 +115,7 @@ def test_how_many_replies_have_been_read_is_shown_meanwhile(tmp_path: Path) -> N
     store = tmp_path / "s.db"
     falter.run(task="basics", models=["simulated"], recipes=["typos"], limit=150, store=store)
     out = io.StringIO()
-    with replies_read(Console(file=out), every=0.0):
+    with scoring_progress(Console(file=out), every=0.0):
         open_result(store)
     assert out.getvalue() == "256 of 300 replies read\n"
     open_result(store)

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 import falter
-from falter.cli.app import LateCommand, cli
+from falter.cli.app import LazyCommand, cli
 
 SOURCE = Path(falter.__file__).parent
 ROOT = SOURCE.parents[1]
@@ -286,7 +286,7 @@ def test_a_list_imports_what_it_lists() -> None:
 def test_every_command_is_where_the_list_says() -> None:
     """Under its name; and what the list says of it fits on a line."""
     for name, stand_in in cli.commands.items():
-        assert isinstance(stand_in, LateCommand)
+        assert isinstance(stand_in, LazyCommand)
         assert stand_in.load().name == name
         assert len(stand_in.get_short_help_str()) < 62, name
 

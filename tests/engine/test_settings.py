@@ -14,7 +14,7 @@ import yaml
 
 from experiment_page import KEYWORDS, PAGE, SECTIONS, keywords, page
 from experiment_schema import experiment_schema
-from falter.cli.app import LateCommand, cli
+from falter.cli.app import LazyCommand, cli
 from falter.clients import ClientSettings
 from falter.engine.config import (
     DATA,
@@ -78,7 +78,7 @@ def test_every_option_is_on_the_commands_that_take_an_experiment() -> None:
     """With its spelling, its help, and the words or the metavar of its value."""
     for name in ("run", "plan"):
         command = cli.commands[name]
-        assert isinstance(command, LateCommand)
+        assert isinstance(command, LazyCommand)
         options = {parameter.name: parameter for parameter in command.load().params}
         for option in OPTIONS:
             made: Any = options[option.key]

@@ -99,7 +99,7 @@ def test_what_unpacks_without_end_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A packed file is read up to a limit, and not into memory first."""
-    monkeypatch.setattr(files, "_MOST_BYTES", 10_000)
+    monkeypatch.setattr(files, "_MAX_BYTES", 10_000)
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(b" " * 10_000_000))
     with pytest.raises(TaskError, match="more than 10,000 bytes"):
@@ -111,7 +111,7 @@ def test_a_line_without_end_is_refused_by_name(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the whole of it is in memory; a line below the limit is read."""
-    monkeypatch.setattr(files, "_LONGEST_LINE", 3_000_000)
+    monkeypatch.setattr(files, "_MAX_LINE_BYTES", 3_000_000)
     path = tmp_path / name
     pack = gzip.compress if name.endswith(".gz") else bytes
     good = '{"a": "%s"}\n' if "jsonl" in name else "a\n%s\n"
@@ -128,7 +128,7 @@ def test_rows_without_end_are_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A few kilobytes may unpack into more rows than memory holds."""
-    monkeypatch.setattr(files, "_MOST_ROWS", 1000)
+    monkeypatch.setattr(files, "_MAX_ROWS", 1000)
     path = tmp_path / name
     if name == "a.parquet":
         import pyarrow as pa

@@ -14,7 +14,7 @@ from falter.cli.app import invoke
 from falter.engine.config import read_experiment
 from falter.engine.resolving import resolve
 from falter.measures.remedies import RemedyScores, confirmed_remedy
-from falter.protocols.mend.remedies import voted, voters_of
+from falter.protocols.mend.remedies import vote_score, voters_of
 from falter.records.errors import DuplicateName, InvalidValue, UsageError
 from falter.records.render import plain
 from falter.records.types import Item, Program, Prompt, Score, Section
@@ -193,12 +193,12 @@ def score(answer: str | None, value: float = 0.0) -> Score:
 
 def test_most_votes_win_and_ties_go_to_the_earliest_voter() -> None:
     a, b, c, none = score("A"), score("B", 1.0), score("C"), score(None)
-    assert voted([a, b, b]) is b
-    assert voted([a, b, c]) is a
-    assert voted([none, b, c]) is b
-    assert voted([none, none, b]) is b
-    assert voted([a, c, b, score(" b ", 1.0)]).value == 1.0
-    assert voted([none, none]) is none
+    assert vote_score([a, b, b]) is b
+    assert vote_score([a, b, c]) is a
+    assert vote_score([none, b, c]) is b
+    assert vote_score([none, none, b]) is b
+    assert vote_score([a, c, b, score(" b ", 1.0)]).value == 1.0
+    assert vote_score([none, none]) is none
 
 
 def test_the_voters_of_a_vote() -> None:

@@ -454,7 +454,7 @@ def test_what_a_judge_cannot_say_is_asked_once_more_and_then_counted(
         if "CHANGED beyond all recognition now whitespace" in text:
             cut = '{"rating": 3, "explanation": "They'
             return Response(key="", text=cut, finish_reason="length")
-        return '{"rating": 1}' if judging.AGAIN in text else "They differ somewhat."
+        return '{"rating": 1}' if judging.RETRY_OUTPUT in text else "They differ somewhat."
 
     scripted(patch, "writer", writer(change))
     scripted(patch, "umpire", hesitant)

@@ -42,9 +42,9 @@ from falter.records.figures import (
     without_shared_labels,
 )
 from falter.records.types import Estimate
-from falter.report.drawing.axis import axis_of, ends, tick_texts
+from falter.report.drawing.axis import axis_of, axis_values, tick_texts
 from falter.report.drawing.pictures import write_pictures
-from falter.report.drawing.tables import STEPS, Shades, _cell
+from falter.report.drawing.tables import SHADE_STEPS, Shades, _cell
 from falter.report.escape import spreadsheet_cell
 from falter.report.forms.data import as_csv, as_json
 from falter.report.forms.latex import as_latex, latex, words
@@ -497,17 +497,17 @@ def test_ticks_are_round_and_short() -> None:
 
 def test_one_long_interval_does_not_squeeze_the_others() -> None:
     found = [estimate(0.5, 0.01), estimate(0.52, 0.01), estimate(0.51, 0.4)]
-    assert max(ends(found)) - min(ends(found)) < 0.2
+    assert max(axis_values(found)) - min(axis_values(found)) < 0.2
 
 
 def test_shades_go_from_the_lowest_value_to_the_highest() -> None:
     """One ramp of one hue, for changes too: no hue of a verdict."""
     shades = Shades([-0.05, 0.1], "points")
-    assert (shades.name(-0.05), shades.name(0.1)) == ("z", f"n{STEPS}")
+    assert (shades.name(-0.05), shades.name(0.1)) == ("z", f"n{SHADE_STEPS}")
     assert shades.diverging
     one_way = Shades([0.2, 0.8], "percent")
-    assert (one_way.name(0.2), one_way.name(0.8)) == ("z", f"n{STEPS}")
-    assert Shades([0.5], "percent").name(0.5) == f"n{STEPS}"
+    assert (one_way.name(0.2), one_way.name(0.8)) == ("z", f"n{SHADE_STEPS}")
+    assert Shades([0.5], "percent").name(0.5) == f"n{SHADE_STEPS}"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -516,7 +516,7 @@ def test_every_shade_carries_its_text(theme: str) -> None:
     light, dark = FIGURE_STYLE.split("@media (prefers-color-scheme:dark)")
     palette = _palette(light) | (_palette(dark.split("}}")[0]) if theme == "dark" else {})
     shades = [name.removeprefix("h") for name in palette if re.fullmatch(r"h(n\d|z)", name)]
-    assert len(shades) == 1 + STEPS
+    assert len(shades) == 1 + SHADE_STEPS
     for shade in shades:
         assert _contrast(palette[f"h{shade}"], palette[f"t{shade}"]) >= 4.5, shade
     assert _contrast(palette["alarm"], palette["alarm-ink"]) >= 4.5

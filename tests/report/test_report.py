@@ -33,7 +33,7 @@ from falter.records import numbers as n
 from falter.records.figures import Column, Figure, Forest, ForestRow, Grid, Unit, estimates
 from falter.records.types import Estimate
 from falter.report.drawing.axis import scales_of
-from falter.report.escape import LIMIT, edited, escape, line, text_only
+from falter.report.escape import MAX_TEXT_CHARACTERS, edited, escape, line, text_only
 from falter.report.forms.data import as_csv as study_as_csv
 from falter.report.forms.data import as_json as study_as_json
 from falter.report.forms.data import write_parquet as study_write_parquet
@@ -280,7 +280,7 @@ def test_hostile_text_stands_on_the_page_as_text() -> None:
 
 def test_long_text_is_bounded_and_says_so() -> None:
     text = html(hostile())
-    assert "W" * (LIMIT + 21) not in text
+    assert "W" * (MAX_TEXT_CHARACTERS + 21) not in text
     assert "unchanged characters" in text
     assert "more characters" in text
     assert len(text) < 1_000_000

@@ -13,7 +13,7 @@ import pytest
 import falter
 from falter.analysis import cache as cache_module
 from falter.analysis import drop_parts
-from falter.analysis.cache import SCORES_FILE, KnownCosines, KnownScores, scorer_signature
+from falter.analysis.cache import SCORES_FILE, CachedEncoder, ScoreCache, scorer_signature
 from falter.analysis.table import run_tables, scored_cells
 from falter.clients import clients
 from falter.engine.scoring import run_scorers
@@ -79,7 +79,7 @@ def test_a_short_reply_is_read_sooner_than_looked_up(
     store: Store, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is read in no time is not kept."""
-    monkeypatch.setattr(cache_module, "SHORT", 1_000)
+    monkeypatch.setattr(cache_module, "MIN_CACHED_CHARACTERS", 1_000)
     run = store.find_run().run
     assert scores(store, run) == scores(store, run)
     assert not cache.exists()
@@ -133,7 +133,7 @@ def test_a_baseline_that_a_scorer_is_shown_is_part_of_the_key(store: Store) -> N
     """And the recipe, whatever the store says of it."""
     run = store.find_run().run
     cell = next(store.cells(run))
-    known = KnownScores([scorers.get("numeric")])
+    known = ScoreCache([scorers.get("numeric")])
     keys = {known.key(cell, None), known.key(cell, b"1" * 16), known.key(cell, b"2" * 16)}
     reasons = replace(cell.variant.recipe, output_format="json")
     keys.add(known.key(replace(cell, variant=replace(cell.variant, recipe=reasons)), None))
@@ -183,8 +183,8 @@ def test_a_pair_of_texts_is_compared_once(tmp_path: Path) -> None:
         loaded.append(1)
         return encoder
 
-    def cosines(version: str = "1") -> KnownCosines:
-        return KnownCosines("lengths", version, load, tmp_path / "cosines.db")
+    def cosines(version: str = "1") -> CachedEncoder:
+        return CachedEncoder("lengths", version, load, tmp_path / "cosines.db")
 
     pairs = ["a", "b", "", "\udc80"], ["x", "xyz", "x", "x"]
     first = cosines().cosine(*pairs)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from falter.cli.app import LateCommand, cli
+from falter.cli.app import LazyCommand, cli
 from falter.records import errors
 
 __all__ = ["PAGE", "page"]
@@ -43,7 +43,7 @@ def page() -> str:
     parts = [HEAD, "## falter\n", _help(cli, "falter")]
     for name in sorted(cli.commands):
         stand_in = cli.commands[name]
-        assert isinstance(stand_in, LateCommand)
+        assert isinstance(stand_in, LazyCommand)
         command = stand_in.load()
         parts += [f"## falter {name}\n", _help(command, f"falter {name}")]
         if isinstance(command, click.Group):

@@ -251,10 +251,10 @@ def in_memory(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def memory(data: dict[str, Any]) -> dict[str, Any]:
-    from falter.tasks.rows import offer_rows
+    from falter.tasks.rows import keep_rows
 
     rest = {name: value for name, value in data.items() if name != "rows"}
-    return {"data": {"path": offer_rows(data["rows"]), **rest}}
+    return {"data": {"path": keep_rows(data["rows"]), **rest}}
 
 
 def test_documents_stand_in_their_place_and_another_system_turn_in_that_of_the_rows() -> None:

@@ -13,7 +13,7 @@ import falter
 from falter.cli.app import invoke
 from falter.records.errors import FalterError
 from falter.store.store import Store
-from falter.tasks.rows import offer_rows, rows_at
+from falter.tasks.rows import keep_rows, rows_at
 
 ROWS: list[dict[str, Any]] = [
     {"text": f"What is {n} plus {n}?", "sum": str(2 * n), "n": n} for n in range(6)
@@ -108,7 +108,7 @@ def test_values_are_those_that_a_file_would_hold() -> None:
         {"n": [1, 2], "x": [0.5, float("nan")], "d": pandas.to_datetime(["2026-01-02", None])}
     )
     frame["l"] = [["a"], ("b",)]
-    assert rows_at(offer_rows(frame)) == [
+    assert rows_at(keep_rows(frame)) == [
         {"n": 1, "x": 0.5, "d": "2026-01-02T00:00:00", "l": ["a"]},
         {"n": 2, "x": None, "d": None, "l": ["b"]},
     ]
@@ -146,6 +146,6 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_odd_columns_of_a_frame_are_named() -> None:
     pandas = pytest.importorskip("pandas")
     with pytest.raises(FalterError, match="is not text"):
-        offer_rows(pandas.DataFrame([[1]]))
+        keep_rows(pandas.DataFrame([[1]]))
     with pytest.raises(FalterError, match="column 'a' twice"):
-        offer_rows(pandas.DataFrame([[1, 2]], columns=["a", "a"]))
+        keep_rows(pandas.DataFrame([[1, 2]], columns=["a", "a"]))

@@ -36,7 +36,7 @@ from falter.records.errors import StoreError
 from falter.store.store import Store
 from falter.store.studies import find_study
 from falter.viewer.bundle import write_bundle
-from falter.viewer.panels import CODES, marks_beside, notes_beside
+from falter.viewer.panels import CODES, corrections_file, notes_file
 from falter.viewer.server import TOKEN_HEADER, Viewer, served
 from falter.viewer.source import StoredSource
 from falter_process import FalterProcess
@@ -265,7 +265,7 @@ def test_the_command_serves_the_page(path: Path) -> None:
 
 def test_notes_are_kept_beside_the_store(path: Path, source: StoredSource) -> None:
     """The last note on an item counts, an empty one takes it back; broken lines are passed over."""
-    notes, marks = notes_beside(path), marks_beside(path)
+    notes, marks = notes_file(path), corrections_file(path)
     item = source.panels()[0].items[1]
 
     async def put(viewer: Viewer, body: str, kind: str = "notes") -> int:
@@ -401,7 +401,7 @@ async def sized(page: BrowserPage, width: int, theme: str = "light") -> None:
     await page.send("Emulation.setEmulatedMedia", features=media)
 
 
-KEPT = {"notes": notes_beside, "marks": marks_beside}
+KEPT = {"notes": notes_file, "marks": corrections_file}
 
 
 async def text_of(page: BrowserPage, selector: str) -> str:

@@ -20,7 +20,7 @@ from falter.analysis.drop_parts import (
 )
 from falter.analysis.examples import examples
 from falter.analysis.meaning_checks import meaning_of_run
-from falter.analysis.notes import RANKED_MODELS, notes_of
+from falter.analysis.notes import MIN_RANKED_MODELS, notes_of
 from falter.analysis.panel import panel_of
 from falter.analysis.results import (
     MARGIN,
@@ -230,11 +230,11 @@ def ranking_of(by_task: Sequence[Stack], settings: Settings) -> dict[str, Any]:
     }
     if all(stack.has_baseline for stack in compared):
         results["survival"] = tuple(s for stack in compared for s in _survival(stack, settings))
-        results |= _over_tasks(compared, settings)
+        results |= _rankings_over_tasks(compared, settings)
     return results
 
 
-def _over_tasks(compared: Sequence[Stack], settings: Settings) -> dict[str, Any]:
+def _rankings_over_tasks(compared: Sequence[Stack], settings: Settings) -> dict[str, Any]:
     """Return `rankings` and `changed`, over the tasks of all models and their common recipes."""
     models = reduce(lambda a, b: a | b, (set(stack.models) for stack in compared))
     complete = [stack for stack in compared if set(stack.models) == models]
@@ -254,7 +254,9 @@ def _over_tasks(compared: Sequence[Stack], settings: Settings) -> dict[str, Any]
     repeated = [complete[0].labels[n] for n in complete[0].repeated]
     repeats = tuple(labels.index(label) for label in repeated if label in labels)
     return {
-        "rankings": _agreement(outcomes, labels, settings) if len(order) >= RANKED_MODELS else (),
+        "rankings": _agreement(outcomes, labels, settings)
+        if len(order) >= MIN_RANKED_MODELS
+        else (),
         "changed": ranking_changed(outcomes, repeats=repeats, **settings.bootstrap),
     }
 
@@ -272,14 +274,14 @@ def _agreement(
     )
 
 
-def _unrepeated(stack: Stack) -> Floats:
+def _scores_without_repeats(stack: Stack) -> Floats:
     """Return the scores of a stack without the columns that repeat the baseline."""
     columns = [n for n in range(len(stack.recipes)) if n not in stack.repeated]
     return np.asarray(stack.values[:, :, columns])
 
 
 def _survival(stack: Stack, settings: Settings) -> list[Survival]:
-    table = _unrepeated(stack)
+    table = _scores_without_repeats(stack)
     if table.shape[2] < 2:
         return []
     result = ranking_survival(table, clusters=stack.clusters, **settings.bootstrap)
@@ -300,7 +302,7 @@ def _ranks(stack: Stack, settings: Settings) -> list[RankRange]:
 
     Only items count that have all conditions for every model.
     """
-    table = _unrepeated(stack)
+    table = _scores_without_repeats(stack)
     means = np.where(np.isnan(table).any(axis=2), np.nan, table.mean(axis=2))
     ranges = []
     for ranks in rank_sets(means, clusters=stack.clusters, **settings.bootstrap):
@@ -318,7 +320,7 @@ def _ranks(stack: Stack, settings: Settings) -> list[RankRange]:
 
 def _accuracies(stack: Stack) -> Floats:
     """Return accuracies (models, conditions), over the items that every model has there."""
-    table = _unrepeated(stack)
+    table = _scores_without_repeats(stack)
     complete = ~np.isnan(table).any(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.where(complete, table, 0.0).sum(axis=0) / complete.sum(axis=0)
@@ -343,7 +345,7 @@ def _neighbours(compared: Sequence[Stack]) -> Estimate:
     """Return the share of cells in which models with adjacent ranks differ, averaged over tasks."""
     shares = []
     for stack in compared:
-        table = _unrepeated(stack)
+        table = _scores_without_repeats(stack)
         order = np.argsort(-np.nan_to_num(_accuracies(stack).mean(axis=1)), kind="stable")
         gaps = np.abs(np.diff(table[:, order], axis=1))
         known = ~np.isnan(gaps)
@@ -359,8 +361,8 @@ def _neighbours(compared: Sequence[Stack]) -> Estimate:
     )
 
 
-MOST_COMPARED = 6  # models of a task: 15 pairs
-FEWEST_INFORMATIVE = 24  # informative items times conditions
+MAX_COMPARED_MODELS = 6  # models of a task: 15 pairs
+MIN_INFORMATIVE_CELLS = 24  # informative items times conditions
 
 
 def across_of(tables: Sequence[Table], settings: Settings) -> Across:
@@ -374,7 +376,7 @@ def across_of(tables: Sequence[Table], settings: Settings) -> Across:
         failures=tuple(f for view in views for f in view.failures()),
         consistency=tuple(c for view in views for c in view.consistency()),
         pairs=tuple(_pairs(by_task, settings)),
-        **_pooled(by_task, settings),
+        **_pooled_brittleness(by_task, settings),
         **ranking_of(by_task, settings),
         notes=notes_of(tables, by_task, settings),
     )
@@ -387,7 +389,11 @@ def _pairs(by_task: Sequence[Stack], settings: Settings) -> Iterator[PairCompari
     """Yield a comparison of every pair of a task's models, over their common items and recipes."""
     for stack in by_task:
         columns = [n for n, recipe in enumerate(stack.recipes) if recipe.perturbs]
-        if not stack.has_baseline or not columns or not 1 < len(stack.models) <= MOST_COMPARED:
+        if (
+            not stack.has_baseline
+            or not columns
+            or not 1 < len(stack.models) <= MAX_COMPARED_MODELS
+        ):
             continue
         answers = {
             model: Answers(
@@ -439,7 +445,7 @@ class _Comparison:
             return []
         test = cochran_q(cells)
         # Below this number the chi-squared approximation to the distribution of Q is too rough.
-        if test.status == "ok" and test.informative * test.conditions < FEWEST_INFORMATIVE:
+        if test.status == "ok" and test.informative * test.conditions < MIN_INFORMATIVE_CELLS:
             test = cochran_q(cells, method="permutation", seed=self.settings.seed)
         q = of_result(
             "cochran_q",
@@ -493,7 +499,7 @@ class _Comparison:
         return [map_estimates(found, partial(replace, group=self.about))]
 
 
-def _pooled(by_task: Sequence[Stack], settings: Settings) -> dict[str, Any]:
+def _pooled_brittleness(by_task: Sequence[Stack], settings: Settings) -> dict[str, Any]:
     """Return pooled brittleness: by model with several tasks, and by task with several models."""
     tables: dict[str, dict[str, Floats]] = {}
     for stack in by_task:
@@ -503,13 +509,15 @@ def _pooled(by_task: Sequence[Stack], settings: Settings) -> dict[str, Any]:
     options: dict[str, Any] = {"clusters": clusters or None, "level": settings.level}
     pools: dict[str, Any] = {}
     if any(len(tasks) > 1 for tasks in tables.values()):
-        pools["by_model"] = _named(brittleness_by_model(tables, **options), "model")
+        pools["by_model"] = _pools_by_name(brittleness_by_model(tables, **options), "model")
     if any(len(stack.models) > 1 for stack in by_task):
-        pools["by_task"] = _named(brittleness_by_task(tables, **options), "task")
+        pools["by_task"] = _pools_by_name(brittleness_by_task(tables, **options), "task")
     return pools
 
 
-def _named(pools: Mapping[str, PooledBrittleness], kind: str) -> dict[str, PooledBrittleness]:
+def _pools_by_name(
+    pools: Mapping[str, PooledBrittleness], kind: str
+) -> dict[str, PooledBrittleness]:
     return {
         name: map_estimates(pool, partial(replace, group={kind: name}))
         for name, pool in pools.items()

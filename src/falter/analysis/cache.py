@@ -27,13 +27,13 @@ from falter.store.store import StoredCell
 from falter.weights.downloads import cache_dir
 
 _PACKAGES = ("records", "sandbox", "scorers", "text", "weights")
-_AT_ONCE = 500
-_LARGEST = 512 * 1024 * 1024
+KEYS_PER_QUERY = 500
+MAX_FILE_BYTES = 512 * 1024 * 1024
 """Bytes. A larger file is emptied when it is opened."""
 
 
 @cache
-def code_mark() -> bytes:
+def code_fingerprint() -> bytes:
     """Return a hash of the code that scores and compares texts, and of the Python version.
 
     A value from other code has another key. A build without sources has compiled modules in their
@@ -59,16 +59,16 @@ class ValueCache:
     """Values by key in one SQLite file. Errors of the file only mean that nothing is cached."""
 
     def __init__(self, file: str, path: Path | None = None) -> None:
-        self._file, self._given = file, path
+        self._file, self._given_path = file, path
         self._db: sqlite3.Connection | None = None
 
     @property
     def path(self) -> Path:
         """Path of the file."""
-        return self._given or cache_dir() / self._file
+        return self._given_path or cache_dir() / self._file
 
     @property
-    def is_open_to_us(self) -> bool:
+    def is_writable(self) -> bool:
         """Return True if the folder can be written or does not exist yet."""
         folder = self.path.parent
         return not folder.exists() or (folder.is_dir() and os.access(folder, os.W_OK))
@@ -77,17 +77,17 @@ class ValueCache:
         """Return the cached values of these keys."""
         known: dict[bytes, bytes] = {}
         with contextlib.suppress(sqlite3.Error, OSError):
-            for start in range(0, len(keys), _AT_ONCE):
-                part = keys[start : start + _AT_ONCE]
+            for start in range(0, len(keys), KEYS_PER_QUERY):
+                part = keys[start : start + KEYS_PER_QUERY]
                 marks = ",".join("?" * len(part))
                 query = f"SELECT key, body FROM scores WHERE key IN ({marks})"
-                known.update(self._opened().execute(query, part).fetchall())
+                known.update(self._open().execute(query, part).fetchall())
         return known
 
     def put(self, values: Mapping[bytes, bytes]) -> None:
         """Store values. A value that cannot be written is computed again next time."""
         with contextlib.suppress(sqlite3.Error, OSError):
-            db = self._opened()
+            db = self._open()
             db.execute("BEGIN IMMEDIATE")
             db.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?)", list(values.items()))
             db.execute("COMMIT")
@@ -98,31 +98,31 @@ class ValueCache:
             self._db.close()
             self._db = None
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         if self._db is None:
             path = self.path
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                self._db = _connected(path)
+                self._db = _connect(path)
             except sqlite3.DatabaseError as error:
                 if isinstance(error, sqlite3.OperationalError):
                     raise
                 path.unlink(missing_ok=True)  # damaged; every value can be computed again
-                self._db = _connected(path)
+                self._db = _connect(path)
         return self._db
 
 
 _TABLE = "CREATE TABLE IF NOT EXISTS scores (key BLOB PRIMARY KEY, body BLOB) WITHOUT ROWID"
 
 
-def _connected(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, isolation_level=None, timeout=1, check_same_thread=False)
     try:
         db.execute("PRAGMA journal_mode = WAL")
         # No waiting for the disk: a cache that a crash damages is deleted and computed again.
         db.execute("PRAGMA synchronous = OFF")
         db.execute(_TABLE)
-        if _size(db) > _LARGEST:
+        if _size(db) > MAX_FILE_BYTES:
             db.execute("DELETE FROM scores")
             db.execute("VACUUM")
     except BaseException:
@@ -144,7 +144,7 @@ def _size(db: sqlite3.Connection) -> int:
 
 
 SCORES_FILE = "scores.db"
-SHORT = 64
+MIN_CACHED_CHARACTERS = 64
 _OUTCOMES = frozenset(get_args(Outcome))
 
 
@@ -161,7 +161,7 @@ def scorer_signature(scorer: Scorer) -> bytes | None:
     if settings is None:
         return None
     named = [kind.__module__, kind.__qualname__, scorer.name, settings]
-    return blake2b(orjson.dumps(named) + code_mark(), digest_size=16).digest()
+    return blake2b(orjson.dumps(named) + code_fingerprint(), digest_size=16).digest()
 
 
 def _settings(scorer: Scorer) -> list[Any] | None:
@@ -174,18 +174,18 @@ def _settings(scorer: Scorer) -> list[Any] | None:
     return plain
 
 
-class KnownScores:
+class ScoreCache:
     """Cache of scores, looked up for several cells at once."""
 
     def __init__(self, scorers: Sequence[Scorer | None], path: Path | None = None) -> None:
         self._signatures = [None if s is None else scorer_signature(s) for s in scorers]
         self._known = ValueCache(SCORES_FILE, path)
-        self._said: dict[str, bytes] = {}
+        self._recipe_bytes: dict[str, bytes] = {}
 
     @property
     def useful(self) -> bool:
         """Return True if scores of any of these scorers can be cached."""
-        return any(self._signatures) and self._known.is_open_to_us
+        return any(self._signatures) and self._known.is_writable
 
     def key(self, cell: StoredCell, baseline: bytes | None) -> bytes | None:
         """Return the key of a cell's score; None if the score is always computed.
@@ -196,10 +196,10 @@ class KnownScores:
         if signature is None or not cell.content or _is_short(cell):
             return None
         recipe = cell.variant.recipe
-        said = self._said.get(recipe.id)
+        said = self._recipe_bytes.get(recipe.id)
         if said is None:
             said = f"{recipe.id} {recipe.reasons} {recipe.output_format}".encode()
-            self._said[recipe.id] = said
+            self._recipe_bytes[recipe.id] = said
         parts = (signature, cell.content, baseline or bytes(16), said)
         return blake2b(b"".join(parts), digest_size=16).digest()
 
@@ -220,7 +220,7 @@ class KnownScores:
 
 def _is_short(cell: StoredCell) -> bool:
     """Return True for a response so short that scoring takes less time than a look-up."""
-    return cell.response is not None and len(cell.response.text or "") < SHORT
+    return cell.response is not None and len(cell.response.text or "") < MIN_CACHED_CHARACTERS
 
 
 def _body(score: Score) -> bytes | None:
@@ -260,14 +260,14 @@ class Cosine(Protocol):
     def cosine(self, first: Sequence[str], second: Sequence[str]) -> list[float | None]: ...
 
 
-class KnownCosines:
+class CachedEncoder:
     """Encoder with cached cosines. The model is loaded when an uncached pair is compared."""
 
     def __init__(
         self, name: str, version: str, load: Callable[[], Cosine], path: Path | None = None
     ) -> None:
         self.name = name
-        self._mark = key_of(name.encode(), version.encode(), code_mark())
+        self._fingerprint = key_of(name.encode(), version.encode(), code_fingerprint())
         self._load = load
         self._known = ValueCache(COSINES_FILE, path)
 
@@ -275,21 +275,23 @@ class KnownCosines:
         """Return the cosine of each pair; None if either text is empty."""
         pairs = zip(first, second, strict=True)
         keys = [
-            key_of(self._mark, *(text.encode("utf-8", "surrogatepass") for text in pair))
+            key_of(self._fingerprint, *(text.encode("utf-8", "surrogatepass") for text in pair))
             for pair in pairs
         ]
         values = self._known.find(keys)
         fresh = [n for n, key in enumerate(keys) if not _is_cosine(values.get(key))]
         if fresh:
             compared = self._load().cosine([first[n] for n in fresh], [second[n] for n in fresh])
-            made = {keys[n]: _packed(value) for n, value in zip(fresh, compared, strict=True)}
+            made = {
+                keys[n]: _packed_cosine(value) for n, value in zip(fresh, compared, strict=True)
+            }
             self._known.put(made)
             values.update(made)
         self._known.close()
         return [struct.unpack("<d", values[key])[0] if values[key] else None for key in keys]
 
 
-def _packed(value: float | None) -> bytes:
+def _packed_cosine(value: float | None) -> bytes:
     return _NONE if value is None else struct.pack("<d", value)
 
 

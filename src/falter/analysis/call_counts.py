@@ -12,13 +12,13 @@ from falter.records import numbers as n
 from falter.records.types import Prompt, Recipe, Score
 from falter.scorers.calls import ARGUMENT, FROM_TEXT, NATIVE
 
-ONE_ANSWER = 0.95
+MIN_CONSTANT_SHARE = 0.95
 """Share of answers to clean prompts from which a note says that one answer is always given."""
 MIN_DIFFERENCES, MIN_ITEMS = 4, 20
 """Fewest differences for a note on an argument, and fewest items for a note on one answer."""
 # Extracts `unit` from `the argument unit`.
 _ARGUMENT = re.compile(re.escape(ARGUMENT).replace(r"\{\}", r"(\S+)"))
-MOST_LISTED = 12
+MAX_LISTED_RECIPES = 12
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class CallCounts:
         if any(any(counts.keys() - {""}) for counts in self.how.values()):
             shares = [
                 f"{recipes[column].label} {_share(counts, NATIVE)} and {_share(counts, FROM_TEXT)}"
-                for column, counts in sorted(self.how.items())[:MOST_LISTED]
+                for column, counts in sorted(self.how.items())[:MAX_LISTED_RECIPES]
             ]
             yield sentence("notes.calls", shares="; ".join(shares))
         for name, count in self.arguments.most_common(1):
@@ -68,7 +68,11 @@ class CallCounts:
                 )
         answered = self.answers.total()
         for answer, count in self.answers.most_common(1):
-            if answered >= MIN_ITEMS and count >= ONE_ANSWER * answered and len(self.targets) > 1:
+            if (
+                answered >= MIN_ITEMS
+                and count >= MIN_CONSTANT_SHARE * answered
+                and len(self.targets) > 1
+            ):
                 share = n.percent(count / answered)
                 yield sentence("notes.one_answer", answer=answer[:80], share=share)
 

@@ -16,9 +16,9 @@ from falter.records.errors import UsageError
 from falter.records.ids import short
 from falter.records.types import BASELINE, Panel, Recipe, Step
 
-# A table with more places than this is refused if fewer than one in SPARSEST has a cell.
-MOST_PLACES = 2_000_000
-SPARSEST = 20
+# A table with more places than this is refused if fewer than one in MAX_PLACES_PER_CELL has a cell.
+MAX_SPARSE_PLACES = 2_000_000
+MAX_PLACES_PER_CELL = 20
 Ints = NDArray[np.integer]
 
 
@@ -61,7 +61,7 @@ def table_of(
     runs = _runs(cells, len(conditions))
     depth = int(runs.max(initial=0)) + 1
     shape = (len(items), len(conditions), depth)
-    _check(shape, len(cells.value), panel)
+    _refuse_sparse(shape, len(cells.value), panel)
     at = (cells.item, cells.condition, runs)
     value = np.full(shape, np.nan)
     outcome = np.full(shape, MISSING, np.uint8)
@@ -100,10 +100,10 @@ def table_of(
     )
 
 
-def _check(shape: tuple[int, int, int], cells: int, panel: Panel) -> None:
+def _refuse_sparse(shape: tuple[int, int, int], cells: int, panel: Panel) -> None:
     """Raise UsageError if the table would be nearly empty: a column was probably misread."""
     places = math.prod(shape)
-    if places > MOST_PLACES and places > SPARSEST * cells:
+    if places > MAX_SPARSE_PLACES and places > MAX_PLACES_PER_CELL * cells:
         items, conditions, runs = shape
         raise UsageError(
             f"{cells:,} results of {panel.model.label[:80]!r} on {panel.task[:80]!r} would fill a "
@@ -195,9 +195,9 @@ def _stack(task: str, tables: Sequence[Table], names: Mapping[str, str], strict:
         changed[rows] |= table.changed()[:, columns]
         in_cube = [column for n, column in enumerate(columns) if n not in repeated]
         cube = table.cube(in_cube, strict=strict)
-        cubes[names[table.panel.model.id]] = _aligned(cube, rows, len(items))
+        cubes[names[table.panel.model.id]] = _aligned_rows(cube, rows, len(items))
         matrix = table.carry(table.matrix(strict=strict))[:, columns]
-        layers.append(_aligned(matrix, rows, len(items)))
+        layers.append(_aligned_rows(matrix, rows, len(items)))
         if table.clusters is not None:
             clusters |= dict(zip(table.items, table.clusters, strict=True))
     return Stack(
@@ -215,7 +215,7 @@ def _stack(task: str, tables: Sequence[Table], names: Mapping[str, str], strict:
     )
 
 
-def _aligned(cells: Floats, rows: Sequence[int], items: int) -> Floats:
+def _aligned_rows(cells: Floats, rows: Sequence[int], items: int) -> Floats:
     """Return `cells` with their rows placed among all items; not copied if already in place."""
     if list(rows) == list(range(items)):
         return cells

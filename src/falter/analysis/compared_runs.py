@@ -26,12 +26,10 @@ from falter.records.interfaces import Scorer
 from falter.records.types import Item, Panel, Recipe, Run
 from falter.store.store import Store, StoredRun
 
-MOST_SIDES = 6  # 15 pairs
-LONGEST_SETTING = 80  # characters
+MAX_SIDES = 6  # 15 pairs
+MAX_SETTING_CHARACTERS = 80  # characters
 
-OTHER_SCORERS = (
-    "run one of them again with the other's {}; stored responses are not requested again"
-)
+RESCORE_HINT = "run one of them again with the other's {}; stored responses are not requested again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,8 +130,8 @@ def compare_runs(
             replace(sides[place.run.id, place.number], name=name)
             for place, name in zip(places, own, strict=True)
         ]
-        results.append(_compared(named, task, _settings(places, margin, everyday)))
-    return _study(results, warnings, _differing(first), names, first, settings)
+        results.append(_compared_sides(named, task, _settings(places, margin, everyday)))
+    return _study(results, warnings, _differing_settings(first), names, first, settings)
 
 
 def compare_tables(
@@ -144,7 +142,7 @@ def compare_tables(
     settings: Settings,
 ) -> Study:
     """Compare the results of other tools, paired by item if the sides share items."""
-    by_task, others = _shared_tasks(_of_models(tables, models), tasks)
+    by_task, others = _shared_tasks(_places_of_models(tables, models), tasks)
     first = next(iter(by_task.values()))
     names = _names(first)
     warnings = []
@@ -158,7 +156,7 @@ def compare_tables(
             has = ", ".join(f"{n} by {scorer}" for n, scorer in zip(own, scorers, strict=True))
             warnings.append(f"The sides were scored in different ways: {has}.")
         sides = [Side(name=n, table=place.table) for n, place in zip(own, places, strict=True)]
-        results.append(_compared(sides, task, settings))
+        results.append(_compared_sides(sides, task, settings))
     rows = {
         "file": [place.source_name for place in first],
         "model": [place.model for place in first],
@@ -215,10 +213,10 @@ def _places(runs: Sequence[RunToCompare], models: Sequence[str]) -> list[_Place]
         for source in runs
         for n, panel in enumerate(source.stored.run.panels)
     ]
-    return _of_models(places, models)
+    return _places_of_models(places, models)
 
 
-def _of_models(places: Sequence[P], models: Sequence[str]) -> list[P]:
+def _places_of_models(places: Sequence[P], models: Sequence[str]) -> list[P]:
     known = list(dict.fromkeys(place.model for place in places))
     for name in models:
         if name not in known:
@@ -232,7 +230,7 @@ def _shared_tasks(
     """Return the sides of each task that all sources have, and the tasks that some source lacks.
 
     A source is a run or a file, a side one model with one prompt. Raise UsageError without a shared
-    task, and for fewer than two or more than `MOST_SIDES` sides.
+    task, and for fewer than two or more than `MAX_SIDES` sides.
     """
     names = list(dict.fromkeys(place.task for place in places))
     for name in chosen:
@@ -260,10 +258,10 @@ def _shared_tasks(
                 f"{only.model}, on {name}",
                 hint="name a second run, or a run with several models or prompts",
             )
-        if len(sides) > MOST_SIDES:
+        if len(sides) > MAX_SIDES:
             raise UsageError(
                 f"{len(sides)} models and prompts are too many to compare on {name}; at most "
-                f"{MOST_SIDES}",
+                f"{MAX_SIDES}",
                 hint="choose some with --model",
             )
     return by_task, [name for name in names if name not in shared]
@@ -311,7 +309,7 @@ def _require_one_scorer(places: Sequence[_Place], names: Sequence[str]) -> None:
         has = ", ".join(f"{n} by {scorer}" for n, scorer in zip(names, scorers, strict=True))
         raise UsageError(
             f"These results were scored in different ways: {has}",
-            hint=OTHER_SCORERS.format("--scorer"),
+            hint=RESCORE_HINT.format("--scorer"),
         )
     if any(place.labels != places[0].labels for place in places):
         read = "; ".join(
@@ -319,7 +317,7 @@ def _require_one_scorer(places: Sequence[_Place], names: Sequence[str]) -> None:
         )
         raise UsageError(
             f"The scorer {scorers[0]} used different labels: {read}",
-            hint=OTHER_SCORERS.format("--labels"),
+            hint=RESCORE_HINT.format("--labels"),
         )
 
 
@@ -371,7 +369,7 @@ def _require_finished(stored: StoredRun, tables: Sequence[Table]) -> None:
         raise refusal(StoreError, "analysis.unfinished_run", run=short(stored.run.id))
 
 
-def _compared(sides: Sequence[Side], task: str, settings: Settings) -> SidesCompared:
+def _compared_sides(sides: Sequence[Side], task: str, settings: Settings) -> SidesCompared:
     pairing = pair_sides(sides)
     if not pairing.items and all(side.evidence is None for side in sides):
         pairing = unpaired(sides)
@@ -407,7 +405,7 @@ def _settings(
     )
 
 
-def _differing(places: Sequence[_Place]) -> list[tuple[str, ...]]:
+def _differing_settings(places: Sequence[_Place]) -> list[tuple[str, ...]]:
     """Return the settings in which the sides differ, with the value of each side."""
     runs = [place.run for place in places]
     rows: dict[str, list[Any]] = {
@@ -432,4 +430,4 @@ def _rows_that_differ(rows: Mapping[str, Sequence[Any]]) -> list[tuple[str, ...]
 
 def _value_text(value: Any) -> str:
     text = " ".join(str("" if value is None else value).split())
-    return text if len(text) <= LONGEST_SETTING else f"{text[: LONGEST_SETTING - 1]}…"
+    return text if len(text) <= MAX_SETTING_CHARACTERS else f"{text[: MAX_SETTING_CHARACTERS - 1]}…"

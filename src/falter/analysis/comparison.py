@@ -37,8 +37,8 @@ from falter.stats.rates import rate
 Floats = NDArray[np.float64]
 Cells = TypeVar("Cells", Table, Evidence)
 
-CLEAN = "clean prompt"
-MOST_DIFFERING = 20
+CLEAN_PROMPT = "clean prompt"
+MAX_DIFFERING_ITEMS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +145,7 @@ def pair_sides(sides: Sequence[Side]) -> Pairing:
     }
     recipes, recipes_alone = _shared_recipes(sides)
     return Pairing(
-        sides=tuple(_restricted(side, sorted(shared - other_text), recipes) for side in sides),
+        sides=tuple(_restricted_side(side, sorted(shared - other_text), recipes) for side in sides),
         alone={
             side.name: tuple(sorted(own - shared))
             for side, own in zip(sides, keys, strict=True)
@@ -160,7 +160,7 @@ def unpaired(sides: Sequence[Side]) -> Pairing:
     """Restrict sides to the recipes that all have; each side keeps its own items."""
     recipes, recipes_alone = _shared_recipes(sides)
     return Pairing(
-        sides=tuple(_restricted(side, side.table.items, recipes) for side in sides),
+        sides=tuple(_restricted_side(side, side.table.items, recipes) for side in sides),
         alone={},
         other_text=(),
         recipes_alone=recipes_alone,
@@ -195,7 +195,7 @@ def _same_items(items: Sequence[Item]) -> bool:
     )
 
 
-def _restricted(side: Side, keys: Sequence[str], recipes: Sequence[str]) -> Side:
+def _restricted_side(side: Side, keys: Sequence[str], recipes: Sequence[str]) -> Side:
     """Return the side with these items and recipes; the baseline and its repetition stay."""
     table = side.table
     row = {key: n for n, key in enumerate(table.items)}
@@ -251,7 +251,7 @@ def compare_sides(pairing: Pairing, task: str, settings: Settings) -> SidesCompa
         ranks=_ranks(list(scores), pairs),
         differing=tuple(
             (pairing.items[row], tuple(float(mean[row]) for mean in means))
-            for row in ranked[:MOST_DIFFERING]
+            for row in ranked[:MAX_DIFFERING_ITEMS]
             if spread[row] > 0.0
         ),
         differing_count=int((spread > 0.0).sum()),
@@ -266,13 +266,13 @@ def _independent_pairs(
 ) -> tuple[ComparedPair, ...]:
     """Return the pairs as independent samples, with Bonferroni's level for all differences."""
     clusters = {side.name: side.table.clusters for side in pairing.sides}
-    names = [CLEAN, *(recipe.label for recipe in pairing.recipes)]
+    names = [CLEAN_PROMPT, *(recipe.label for recipe in pairing.recipes)]
     couples = [(b, a) for a, b in combinations(scores, 2)]
     level = 1.0 - (1.0 - settings.level) / (len(couples) * (len(names) + (len(names) > 1)))
 
     def of(side: str, column: int) -> Floats:
         table = scores[side]
-        return known_mean(_averaged(table)) if column < 0 else np.asarray(table[:, column])
+        return known_mean(_recipe_scores(table)) if column < 0 else np.asarray(table[:, column])
 
     def difference(later: str, earlier: str, column: int) -> ConditionDifference:
         values = [(of(name, column), clusters[name]) for name in (later, earlier)]
@@ -281,7 +281,7 @@ def _independent_pairs(
         )
 
     return tuple(
-        _signed(
+        _signed_pair(
             PairUnderConditions(
                 later=later,
                 earlier=earlier,
@@ -359,7 +359,7 @@ def _scores(table: Table, strict: bool) -> Floats:
     return np.column_stack([values[:, 0], after])
 
 
-def _averaged(scores: Floats) -> Floats:
+def _recipe_scores(scores: Floats) -> Floats:
     """Return the columns of the recipes, or the clean prompt's column if there are none."""
     return scores[:, 1:] if scores.shape[1] > 1 else scores
 
@@ -367,7 +367,7 @@ def _averaged(scores: Floats) -> Floats:
 def _side(side: Side, scores: Floats, settings: Settings) -> ComparedSide:
     table = side.table
     panel = panel_of(table, settings)
-    over = _averaged(scores)
+    over = _recipe_scores(scores)
     score = accuracy(known_mean(over), clusters=table.clusters, level=settings.level)
     return ComparedSide(
         name=side.name,
@@ -390,17 +390,17 @@ def _pairs(
     pairing: Pairing, scores: Mapping[str, Floats], task: str, settings: Settings
 ) -> tuple[ComparedPair, ...]:
     options = {"clusters": pairing.sides[0].table.clusters, **settings.bootstrap}
-    names = [CLEAN, *(recipe.label for recipe in pairing.recipes)]
+    names = [CLEAN_PROMPT, *(recipe.label for recipe in pairing.recipes)]
     under = compare_conditions(
         scores, names=names, averaged=names[1:] or None, margin=settings.margin, **options
     )
     if not pairing.recipes:
-        return tuple(_signed(p, None, task, settings) for p in under)
+        return tuple(_signed_pair(p, None, task, settings) for p in under)
     latest_first = {
         side.name: _answers(side.table, settings.strict) for side in reversed(pairing.sides)
     }
     numbers = {(p.first, p.second): p for p in compare_family(latest_first, **options)}
-    return tuple(_signed(p, numbers[p.later, p.earlier], task, settings) for p in under)
+    return tuple(_signed_pair(p, numbers[p.later, p.earlier], task, settings) for p in under)
 
 
 def _answers(table: Table, strict: bool) -> Answers:
@@ -412,7 +412,7 @@ def _answers(table: Table, strict: bool) -> Answers:
     )
 
 
-def _signed(
+def _signed_pair(
     pair: PairUnderConditions, numbers: PairComparison | None, task: str, settings: Settings
 ) -> ComparedPair:
     """Return the pair with provenance on every estimate: task, sides, signature and seed."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from falter.analysis.comparison import CLEAN, ComparedPair, SidesCompared
+from falter.analysis.comparison import CLEAN_PROMPT, ComparedPair, SidesCompared
 from falter.analysis.declared import Declared
-from falter.analysis.notes import MUCH_UNREAD
+from falter.analysis.notes import MAX_UNREAD_SHARE
 from falter.analysis.results import PanelResult
 from falter.analysis.sentences import all_recipes, are, listed, listed_bounded, noun, sentence
 from falter.measures.comparison import ConditionDifference, PairComparison
@@ -24,8 +24,8 @@ from falter.records.figures import (
 )
 from falter.records.types import Estimate
 
-declared = Declared("falter.analysis")
-MOST_NAMED = 5
+declaration = Declared("falter.analysis")
+MAX_NAMED = 5
 VERDICTS: Mapping[str, Verdict] = {
     "later": "improved",
     "earlier": "degraded",
@@ -58,7 +58,7 @@ def comparison_figures(
         ]
     if settings:
         columns = [Column(name=name) for name in names]
-        figures.append(Grid(rows=tuple(settings), **declared("what-differs", columns)))
+        figures.append(Grid(rows=tuple(settings), **declaration("what-differs", columns)))
     return tuple(figures)
 
 
@@ -73,7 +73,7 @@ def _task(result: SidesCompared) -> Iterator[Figure]:
         text=tuple(_verdicts(result)),
         kind="answer",
     )
-    left_out = tuple(_unpaired(result))
+    left_out = tuple(_left_out_sentences(result))
     if left_out:
         yield _warning("unpaired", "Not paired", left_out)
     yield _sides(result)
@@ -84,7 +84,7 @@ def _task(result: SidesCompared) -> Iterator[Figure]:
     if len(result.sides) > 2:
         yield _ranks(result)
     yield from _parts(result)
-    yield from _differing(result)
+    yield from _differing_items(result)
 
 
 def _sides(result: SidesCompared) -> Grid:
@@ -93,7 +93,7 @@ def _sides(result: SidesCompared) -> Grid:
         bool(result.pairing.recipes),
         any(s.name != s.panel.model for s in result.sides),
     )
-    grid = declared.grid(
+    grid = declaration.grid(
         "sides",
         result.sides,
         with_model=with_model,
@@ -117,7 +117,7 @@ def _differences(result: SidesCompared) -> Grid:
     """Return the table of differences between sides, with a row for each pair."""
     recipes, paired = bool(result.pairing.recipes), result.pairing.paired
     cancels = "Whole items are paired, so what they have in common cancels. " if paired else ""
-    return declared.grid(
+    return declaration.grid(
         "differences",
         result.pairs,
         {"clean": lambda pair: pair.conditions[0].together},
@@ -155,7 +155,7 @@ def _better_under(pair: ComparedPair, result: SidesCompared, ending: str) -> For
     paired = result.pairing.paired
     have, both = ("both have", " for both") if paired else ("each has", "")
     rows = (row(clean), *map(row, ranked), row(pair.overall, "all recipes"))
-    about = declared(
+    about = declaration(
         "better-under",
         ending=ending,
         less=pair.less,
@@ -171,7 +171,10 @@ def _better_under(pair: ComparedPair, result: SidesCompared, ending: str) -> For
 
 
 def _by_condition(panel: PanelResult) -> dict[str, Estimate]:
-    return {CLEAN: panel.baseline, **{recipe.label: recipe.accuracy for recipe in panel.recipes}}
+    return {
+        CLEAN_PROMPT: panel.baseline,
+        **{recipe.label: recipe.accuracy for recipe in panel.recipes},
+    }
 
 
 def _ranks(result: SidesCompared) -> Grid:
@@ -179,7 +182,7 @@ def _ranks(result: SidesCompared) -> Grid:
         "best": lambda side: result.ranks[side.name][0],
         "worst": lambda side: result.ranks[side.name][1],
     }
-    return declared.grid("rank-sets", result.sides, ranks)
+    return declaration.grid("rank-sets", result.sides, ranks)
 
 
 def _parts(result: SidesCompared) -> Iterator[Figure]:
@@ -194,10 +197,10 @@ def _parts(result: SidesCompared) -> Iterator[Figure]:
         for recipe in result.pairing.recipes
         for name, own in splits.items()
     ]
-    yield Grid(rows=tuple(rows), **declared("parts-compared"))
+    yield Grid(rows=tuple(rows), **declaration("parts-compared"))
 
 
-def _differing(result: SidesCompared) -> Iterator[Figure]:
+def _differing_items(result: SidesCompared) -> Iterator[Figure]:
     """Yield the table of the items whose scores differ most between sides."""
     if not result.differing:
         return
@@ -205,7 +208,7 @@ def _differing(result: SidesCompared) -> Iterator[Figure]:
     stored = all(side.evidence is not None for side in result.pairing.sides)
     answers = "; 'falter answers RUN --item KEY' shows what was answered" if stored else ""
     columns = [Column(name=s.name, unit="percent", over="Mean score, %") for s in result.sides]
-    about = declared(
+    about = declaration(
         "items-that-differ",
         columns,
         count=n.whole(count),
@@ -226,19 +229,19 @@ def _verdicts(result: SidesCompared) -> Iterator[str]:
     """Yield the lines on unparsed responses, the ranking, each pair, and who loses more."""
     for side in result.sides:
         counts = side.panel.counts
-        if counts.unread > MUCH_UNREAD * counts.answers:
+        if counts.unread > MAX_UNREAD_SHARE * counts.answers:
             answers = noun(counts.answers, "answer")
             unread = n.whole(counts.unread)
             yield sentence("comparison.unread", unread=unread, answers=answers, side=side.name)
     if len(result.pairs) > 1:
         yield _ranking(result)
     for pair in result.pairs:
-        under = f"; {_under(pair, result)}" if result.pairing.recipes else ""
-        yield f"{_overall(pair, result)}{under}."
+        under = f"; {_verdicts_by_condition(pair, result)}" if result.pairing.recipes else ""
+        yield f"{_overall_verdict(pair, result)}{under}."
     sides = {side.name: side.panel for side in result.sides}
     for pair in result.pairs:
         if pair.numbers is not None:
-            yield _robust(pair, pair.numbers, sides)
+            yield _robustness_sentence(pair, pair.numbers, sides)
 
 
 def _ranking(result: SidesCompared) -> str:
@@ -253,7 +256,7 @@ def _ranking(result: SidesCompared) -> str:
     return sentence(name, side=side, recipes=_recipes(result), ranks=listed(ranks))
 
 
-def _overall(pair: ComparedPair, result: SidesCompared) -> str:
+def _overall_verdict(pair: ComparedPair, result: SidesCompared) -> str:
     one, both = pair.overall, {"later": pair.later, "earlier": pair.earlier}
     recipes, value = _recipes(result), one.together.value
     if value is None:
@@ -291,7 +294,7 @@ def _interval(one: ConditionDifference) -> str:
     return f"[{n.decimal(100 * low)}, {n.decimal(100 * high)}]"
 
 
-def _under(pair: ComparedPair, result: SidesCompared) -> str:
+def _verdicts_by_condition(pair: ComparedPair, result: SidesCompared) -> str:
     """Return the verdicts by condition: `under typos B is better, under casing both are alike`."""
     said = []
     for better in ("later", "earlier", "alike"):
@@ -299,33 +302,35 @@ def _under(pair: ComparedPair, result: SidesCompared) -> str:
         if some:
             name = "comparison.under_alike" if better == "alike" else "comparison.under_better"
             side = pair.better(some[0])
-            said.append(sentence(name, conditions=_named(some, result), side=side))
+            said.append(sentence(name, conditions=_conditions_text(some, result), side=side))
     left = [one for one in pair.conditions if one.better == "undecided"]
     if left:
-        where = _named(left, result)
-        recipes = [one for one in left if one.name != CLEAN]
-        clean = f"with the {CLEAN} and " if len(recipes) < len(left) else ""
+        where = _conditions_text(left, result)
+        recipes = [one for one in left if one.name != CLEAN_PROMPT]
+        clean = f"with the {CLEAN_PROMPT} and " if len(recipes) < len(left) else ""
         if len(left) == len(pair.conditions):
             where = f"{clean}under each recipe by itself"
-        elif len(recipes) > MOST_NAMED:
+        elif len(recipes) > MAX_NAMED:
             where = f"{clean}under the other {len(recipes)}"
         said.append(sentence("comparison.under_nothing", conditions=where))
     return ", ".join(said)
 
 
-def _named(conditions: Sequence[ConditionDifference], result: SidesCompared) -> str:
+def _conditions_text(conditions: Sequence[ConditionDifference], result: SidesCompared) -> str:
     """Return conditions in words: `under typos and casing`, the largest difference first."""
-    recipes = [one for one in conditions if one.name != CLEAN]
+    recipes = [one for one in conditions if one.name != CLEAN_PROMPT]
     ranked = sorted(recipes, key=lambda one: -abs(one.together.value or 0.0))
     names = [result.everyday.get(one.name) or one.name for one in ranked]
     if len(set(names)) < len(names):
         names = [one.name for one in ranked]
-    parts = [f"with the {CLEAN}"] if len(recipes) < len(conditions) else []
-    parts += [f"under {listed_bounded(names, MOST_NAMED, MOST_NAMED - 1)}"] if names else []
+    parts = [f"with the {CLEAN_PROMPT}"] if len(recipes) < len(conditions) else []
+    parts += [f"under {listed_bounded(names, MAX_NAMED, MAX_NAMED - 1)}"] if names else []
     return " and ".join(parts)
 
 
-def _robust(pair: ComparedPair, numbers: PairComparison, sides: Mapping[str, PanelResult]) -> str:
+def _robustness_sentence(
+    pair: ComparedPair, numbers: PairComparison, sides: Mapping[str, PanelResult]
+) -> str:
     """Return the sentence on the side that loses more to the recipes."""
     drop, p = numbers.drop, numbers.adjusted["drop"]
     value, both = drop.value, {"later": pair.later, "earlier": pair.earlier}
@@ -349,14 +354,14 @@ def _robust(pair: ComparedPair, numbers: PairComparison, sides: Mapping[str, Pan
     return sentence("comparison.robust", **shown, but=but)
 
 
-def _unpaired(result: SidesCompared) -> Iterator[str]:
+def _left_out_sentences(result: SidesCompared) -> Iterator[str]:
     """Yield the sentences on left-out items and recipes, and on responses that are missing."""
     pairing, paired = result.pairing, len(result.pairing.items)
     if not pairing.paired:
         yield sentence("comparison.no_shared_item")
     for side, keys in pairing.alone.items():
         pairs = sentence("comparison.paired", items=noun(paired, "item"), are=are(paired))
-        yield _alone("item", side, keys) + pairs
+        yield _left_out_sentence("item", side, keys) + pairs
     if pairing.other_text:
         count = len(pairing.other_text)
         yield sentence(
@@ -364,26 +369,26 @@ def _unpaired(result: SidesCompared) -> Iterator[str]:
             items=noun(count, "item"),
             have="has" if count == 1 else "have",
             are=are(count),
-            names=_first(pairing.other_text),
+            names=_first_names(pairing.other_text),
         )
     for side, labels in pairing.recipes_alone.items():
-        yield _alone("recipe", side, labels)
+        yield _left_out_sentence("recipe", side, labels)
     for own in result.sides:
         if own.absent:
             answers = noun(own.absent, "answer")
             yield sentence("comparison.absent", side=own.name, answers=answers, are=are(own.absent))
 
 
-def _alone(kind: str, side: str, names: Sequence[str]) -> str:
+def _left_out_sentence(kind: str, side: str, names: Sequence[str]) -> str:
     return sentence(
         "comparison.left_out",
         things=noun(len(names), kind),
         side=side,
         are=are(len(names)),
         them="it" if len(names) == 1 else "them",
-        names=_first(names),
+        names=_first_names(names),
     )
 
 
-def _first(names: Sequence[str]) -> str:
-    return listed_bounded(names, MOST_NAMED, MOST_NAMED)
+def _first_names(names: Sequence[str]) -> str:
+    return listed_bounded(names, MAX_NAMED, MAX_NAMED)

@@ -15,10 +15,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.analysis.cache import ValueCache, code_mark, key_of
+from falter.analysis.cache import ValueCache, code_fingerprint, key_of
 from falter.analysis.examples import cells_read_twice
 from falter.analysis.meaning_checks import loses_meaning
-from falter.analysis.panel import Signer, family_of, otherwise
+from falter.analysis.panel import Signer, family_of, recipes_with_other_verdict
 from falter.analysis.results import RecipeParts, SecondReading, Settings, map_estimates
 from falter.analysis.table import (
     FAILED,
@@ -39,8 +39,8 @@ from falter.store.store import Store, StoredCell
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-FILE = "checks.db"
-MOST_CHECKED = 20_000  # prompts of a run: a check takes half a millisecond
+CHECKS_FILE = "checks.db"
+MAX_CHECKED_PROMPTS = 20_000  # prompts of a run: a check takes half a millisecond
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ def second_reading(table: Table, evidence: Evidence, settings: Settings) -> Seco
     recipes: tuple[str, ...] = ()
     if different:
         own, other = family_of(table, settings), family_of(evidence.as_read(table), settings)
-        recipes = otherwise(own, other)
+        recipes = recipes_with_other_verdict(own, other)
     return SecondReading(
         reader=evidence.reader,
         answers=int(came.sum()),
@@ -147,7 +147,7 @@ def tables_with_evidence(
     seconds = [second_reader(scorers[panel.scorer]) for panel in run.panels]
     checks = _Checks(store, run)
     builders = [TableBuilder(run, place) for place in range(len(run.panels))]
-    gathered = [_Gathered(run) for _ in run.panels]
+    gathered = [_EvidenceBuilder(run) for _ in run.panels]
     sections: Literal["texts"] | bool = "texts" if checks.recipes else False
     for cell, score, reread in cells_read_twice(store, run, scorers, seconds, sections=sections):
         builders[cell.panel].add(cell, score)
@@ -172,7 +172,7 @@ class _Checks:
     def __init__(self, store: Store, run: Run) -> None:
         self._language = run.experiment.get("language") or "en"
         self._found: dict[tuple[str, str, int, int], bool] = {}
-        self._known, self._fresh = ValueCache(FILE), dict[bytes, bytes]()
+        self._known, self._fresh = ValueCache(CHECKS_FILE), dict[bytes, bytes]()
         self._has_known = self._known.path.exists()
         steps = frozenset(n for n, recipe in enumerate(run.recipes) if recipe.steps)
         counts = store.item_counts(run)
@@ -180,7 +180,7 @@ class _Checks:
         for n, panel in enumerate(run.panels):
             sizes[panel.task] = max(sizes.get(panel.task, 0), counts.get(n, 0))
         prompts = sum(sizes.values()) * len(steps) * run.draws
-        self.recipes = steps if prompts <= MOST_CHECKED else frozenset()
+        self.recipes = steps if prompts <= MAX_CHECKED_PROMPTS else frozenset()
 
     def fails(self, column: int, before: Variant, after: Variant) -> bool:
         """Return True if a changed prompt fails a meaning check; False if it was not checked."""
@@ -189,7 +189,7 @@ class _Checks:
         text = hash(tuple(s.text for v in (before, after) for s in v.prompt.sections))
         key = (after.item.id, after.recipe.id, after.draw, text)
         if key not in self._found:
-            self._found[key] = self._looked_up(before.prompt, after.prompt)
+            self._found[key] = self._cached_or_checked(before.prompt, after.prompt)
         return self._found[key]
 
     def close(self) -> None:
@@ -197,9 +197,9 @@ class _Checks:
         self._known.put(self._fresh)
         self._known.close()
 
-    def _looked_up(self, before: Prompt, after: Prompt) -> bool:
+    def _cached_or_checked(self, before: Prompt, after: Prompt) -> bool:
         identities = canonical([before.identity(), after.identity()])
-        key = key_of(code_mark(), self._language.encode(), identities)
+        key = key_of(code_fingerprint(), self._language.encode(), identities)
         known = self._known.find([key]).get(key) if self._has_known else None
         if known in (b"0", b"1"):
             return known == b"1"
@@ -208,7 +208,7 @@ class _Checks:
         return fails
 
 
-class _Gathered:
+class _EvidenceBuilder:
     """Evidence of one panel, collected cell by cell; the store yields an item's clean prompt first.
 
     The table's size is not known yet, so values are kept in the order of the cells.
@@ -218,7 +218,7 @@ class _Gathered:
         self._run = run
         self._rows: dict[str, int] = {}
         self._columns = {recipe.id: n for n, recipe in enumerate(run.recipes)}
-        self._at, self._reread = array("q"), array("d")
+        self._cell_places, self._reread = array("q"), array("d")
         self.fails, self.elsewhere = bytearray(), bytearray()
         self._baseline: Variant | None = None
         self._hosts: set[str] = set()
@@ -233,7 +233,7 @@ class _Gathered:
         before = self._baseline
         same = before is not None and before.item.id == variant.item.id
         value = None if second is None else second.value
-        self._at.append(self._place(cell, column))
+        self._cell_places.append(self._place(cell, column))
         self._reread.append(math.nan if value is None else value)
         self.elsewhere.append(bool(host and self._hosts and host not in self._hosts))
         self.fails.append(same and before is not None and checks.fails(column, before, variant))
@@ -262,6 +262,6 @@ class _Gathered:
         rows = {key: n for n, key in enumerate(table.items)}
         order = np.array([rows[key] for key in self._rows], np.int64)
         size = int(np.prod(table.value.shape[1:]))
-        row, rest = np.divmod(np.frombuffer(self._at, np.int64), size)
+        row, rest = np.divmod(np.frombuffer(self._cell_places, np.int64), size)
         places: NDArray[np.int64] = order[row] * size + rest
         return places

@@ -30,19 +30,19 @@ from falter.text.spans import diff_spans
 # Examples: items whose answer flipped when the prompt changed, with the edits marked.
 
 
-MOST_RECIPES = 6
-GAINING_RECIPES = 3
-ITEMS_OF_EACH = 2
+MAX_LOSING_RECIPES = 6
+MAX_GAINING_RECIPES = 3
+MAX_ITEMS_PER_RECIPE = 2
 
 
 def examples(table: Table, store: Store, run: Run, scorer: Scorer) -> tuple[Example, ...]:
     """Return lost items of the recipes that cost most, and gained items of those that gain most.
 
-    There are up to two items of each recipe: of `MOST_RECIPES` and `GAINING_RECIPES` recipes. Where
-    log-likelihoods are known, the target's largest fall against the best other option comes first.
-    Otherwise the smallest edit comes first.
+    There are up to two items of each recipe: of `MAX_LOSING_RECIPES` and `MAX_GAINING_RECIPES`
+    recipes. Where log-likelihoods are known, the target's largest fall against the best other
+    option comes first. Otherwise the smallest edit comes first.
     """
-    places = _choose(table)
+    places = _choose_cells(table)
     if not places:
         return ()
     items = {table.item_ids[row] for row, _ in places}
@@ -62,7 +62,7 @@ def examples(table: Table, store: Store, run: Run, scorer: Scorer) -> tuple[Exam
     return tuple(chosen)
 
 
-def _choose(table: Table) -> list[tuple[int, int]]:
+def _choose_cells(table: Table) -> list[tuple[int, int]]:
     """Return rows and columns of answers that flipped: lost answers first, then gained ones.
 
     The order depends only on the data.
@@ -74,7 +74,7 @@ def _choose(table: Table) -> list[tuple[int, int]]:
     changed = table.status[:, :, 0] == STATUSES.index("changed")
     used: set[int] = set()
     places: list[tuple[int, int]] = []
-    for sign, was, recipes in ((1.0, 1.0, MOST_RECIPES), (-1.0, 0.0, GAINING_RECIPES)):
+    for sign, was, recipes in ((1.0, 1.0, MAX_LOSING_RECIPES), (-1.0, 0.0, MAX_GAINING_RECIPES)):
         turned = (before[:, None] == was) & (scores == 1.0 - was) & changed
         change = sign * np.where(changed, before[:, None] - scores, 0.0)
         total = np.nansum(change, axis=0)
@@ -82,7 +82,7 @@ def _choose(table: Table) -> list[tuple[int, int]]:
         for column in sorted(table.columns, key=lambda n: -total[n])[:recipes]:
             rows = [int(row) for row in np.flatnonzero(turned[:, column])]
             rows.sort(key=lambda row: (row in used, -fall[row, column], edits[row, column, 0]))
-            for row in rows[:ITEMS_OF_EACH]:
+            for row in rows[:MAX_ITEMS_PER_RECIPE]:
                 places.append((row, column))
                 used.add(row)
     return places
@@ -111,7 +111,7 @@ def example_of(before: Judged, after: Judged, *, with_demonstrations: bool = Fal
         item=before.cell.variant.item.key,
         recipe=after.cell.variant.recipe.label,
         expected=expected,
-        segments=tuple(_joined([*demonstrations, *segments(original, prompt)])),
+        segments=tuple(_merged_segments([*demonstrations, *segments(original, prompt)])),
         baseline=_side(before),
         perturbed=_side(after),
     )
@@ -158,7 +158,7 @@ def _outcome(score: Score | None) -> str:
 
 def segments(before: Prompt, after: Prompt) -> list[Segment]:
     """Return two versions of a prompt as one list of unchanged and edited segments."""
-    return _joined(_segments(before.sections, after.sections))
+    return _merged_segments(_segments(before.sections, after.sections))
 
 
 def _demonstrations(before: Prompt, after: Prompt) -> Iterator[Segment]:
@@ -185,7 +185,7 @@ def _segments(before: Sequence[Section], after: Sequence[Section]) -> list[Segme
     return edited
 
 
-def _joined(parts: Sequence[Segment]) -> list[Segment]:
+def _merged_segments(parts: Sequence[Segment]) -> list[Segment]:
     """Return the segments, with adjacent unchanged segments merged."""
     joined: list[Segment] = []
     for part in parts:

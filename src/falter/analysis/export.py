@@ -14,8 +14,8 @@ from falter.records.interfaces import Scorer
 from falter.records.types import Recipe, Run
 from falter.store.store import Store
 
-BATCH = 4096
-OF_AN_ITEM = ("task", "model", "scorer", "item", "item_id")
+ROWS_PER_BATCH = 4096
+ITEM_COLUMNS = ("task", "model", "scorer", "item", "item_id")
 
 
 def score_rows(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> Iterator[dict[str, Any]]:
@@ -28,16 +28,18 @@ def score_rows(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> Iterato
     if not run.experiment.get("layout"):
         yield from rows
         return
-    for _, group in itertools.groupby(rows, key=lambda row: [row[name] for name in OF_AN_ITEM]):
+    for _, group in itertools.groupby(rows, key=lambda row: [row[name] for name in ITEM_COLUMNS]):
         item = list(group)
         yield from item
         asked = {row["recipe_id"] for row in item}
-        yield from (_not_asked(item[0], recipe) for recipe in run.recipes if recipe.id not in asked)
+        yield from (
+            _row_not_asked(item[0], recipe) for recipe in run.recipes if recipe.id not in asked
+        )
 
 
-def _not_asked(row: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
+def _row_not_asked(row: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
     """Return the row of a recipe under which this row's item was not sent."""
-    known = {name: row[name] for name in (*OF_AN_ITEM, "tags")}
+    known = {name: row[name] for name in (*ITEM_COLUMNS, "tags")}
     about = {"recipe": recipe.label, "group": recipe.group, "recipe_id": recipe.id}
     return dict.fromkeys(row) | known | about | {"status": "not_asked", "outcome": "not_asked"}
 
@@ -118,7 +120,7 @@ def _write_parquet(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
     }  # fmt: skip
     count, writer, remaining = 0, None, iter(rows)
     try:
-        while batch := list(itertools.islice(remaining, BATCH)):
+        while batch := list(itertools.islice(remaining, ROWS_PER_BATCH)):
             if writer is None:
                 schema = pa.schema([(name, types.get(name, pa.string())) for name in batch[0]])
                 writer = pq.ParquetWriter(path, schema)

@@ -32,11 +32,11 @@ def item_shares(
     """Return the arguments of `keeps_and_reads`: `kept`, `noticed`, `unknown` and `again`."""
     compares = compares_with_clean(table.panel.scorer)
     labels = [recipe.label for recipe in table.recipes]
-    controls = [n for n in table.controls if _real(table, n).any()]
-    harmless = [n for n in table.columns if _real(table, n).any()]
+    controls = [n for n in table.controls if _changed_cells(table, n).any()]
+    harmless = [n for n in table.columns if _changed_cells(table, n).any()]
     again = next((n for n, r in enumerate(table.recipes) if r.repeat and not r.perturbs), None)
     known = {n: _answer_known(table, n) for n in controls}
-    noticed = {n: _noticed(table, n, compares=compares) for n in controls}
+    noticed = {n: _noticed_share(table, n, compares=compares) for n in controls}
     every = np.stack(list(noticed.values()), axis=1) if noticed else np.zeros((len(table.items), 0))
     other = np.stack([~known[n] for n in controls], axis=1) if noticed else every > 0
     there = ~np.isnan(every)
@@ -49,11 +49,11 @@ def item_shares(
     )
 
 
-def _real(table: Table, n: int) -> NDArray[np.bool_]:
+def _changed_cells(table: Table, n: int) -> NDArray[np.bool_]:
     return np.asarray(np.isin(table.status[:, n], (CHANGED, SAME_PROMPT)))
 
 
-def _before(table: Table, values: NDArray[np.float64]) -> Floats:
+def _clean_values(table: Table, values: NDArray[np.float64]) -> Floats:
     """Return the clean prompt's values, repeated for each draw: (items, realisations)."""
     depth = values.shape[2]
     return np.asarray(values[:, 0][:, np.arange(depth) % table.repeats], dtype=np.float64)
@@ -66,13 +66,13 @@ def _kept_share(table: Table, n: int, *, real: bool = True) -> Floats:
     `real` False, cells with an unchanged prompt count too.
     """
     scores = table.scores()
-    before, after = _before(table, scores), scores[:, n]
+    before, after = _clean_values(table, scores), scores[:, n]
     stays = np.abs(before - after) <= TOLERANCE
     if table.output is not None:
-        first, now = _before(table, table.output.astype(np.float64)), table.output[:, n]
+        first, now = _clean_values(table, table.output.astype(np.float64)), table.output[:, n]
         stays &= (after >= 1.0) | (first < 0) | (now < 0) | (first == now)
     kept = np.where(np.isnan(before) | np.isnan(after), np.nan, stays)
-    return known_mean(np.where(_real(table, n), kept, np.nan) if real else kept)
+    return known_mean(np.where(_changed_cells(table, n), kept, np.nan) if real else kept)
 
 
 def _answer_known(table: Table, n: int) -> NDArray[np.bool_]:
@@ -82,21 +82,21 @@ def _answer_known(table: Table, n: int) -> NDArray[np.bool_]:
     return ~np.asarray(table.other[:, n].any(axis=1))
 
 
-def _noticed(table: Table, n: int, *, compares: bool) -> Floats:
+def _noticed_share(table: Table, n: int, *, compares: bool) -> Floats:
     """Return the share of each item's answers that follow the changed meaning.
 
     Right answers count. If the right answer is unknown, answers that differ from the clean one
     count.
     """
     scored = table.outcome[:, n] == SCORED
-    value, real = table.scores()[:, n], _real(table, n)
+    value, real = table.scores()[:, n], _changed_cells(table, n)
     there = real & ~np.isnan(value)
     if compares:
         return known_mean(np.where(there, scored & (value < 0.5), np.nan))
     right = np.where(there, value, np.nan)
     if table.output is None:
         return known_mean(np.where(_answer_known(table, n)[:, None], right, np.nan))
-    before = _before(table, table.output.astype(np.float64))
+    before = _clean_values(table, table.output.astype(np.float64))
     there &= before >= 0
     other = np.where(there, scored & (table.output[:, n] != before), np.nan)
     return known_mean(np.where(_answer_known(table, n)[:, None], right, other))

@@ -27,14 +27,14 @@ from falter.text.meaning import MeaningCheck, MeaningFlag, meaning_flags
 from falter.text.names import copied_words
 
 MEANING_CHECKS: tuple[str, ...] = (*get_args(MeaningCheck), "target")
-MOST_NAMED = 20
-SAMPLES = 3
-AROUND = 16  # characters that stayed, on each side of a change that is shown
-EDIT = 48
-CHECKED = 100  # items of a run
-COMPARED = 25  # of these, with a cosine: a long prompt takes 80 ms
+MAX_NAMED_LOSSES = 20
+MAX_SAMPLES = 3
+CONTEXT_CHARACTERS = 16  # characters that stayed, on each side of a change that is shown
+EDIT_CHARACTERS = 48
+MAX_CHECKED_ITEMS = 100  # items of a run
+MAX_COMPARED_PROMPTS = 25  # of these, with a cosine: a long prompt takes 80 ms
 COMPARED_CHARACTERS = 5_000  # of these, together
-FEWEST_COMPARED = 3
+MIN_COMPARED_PROMPTS = 3
 _WORD, _LETTER = re.compile(r"\w+"), re.compile(r"[^\W\d_]")
 
 
@@ -83,7 +83,7 @@ def meaning(
     cosines: list[float] = []
     if encoder is not None and texts:
         befores, afters = zip(
-            *texts[: None if compare is None else _compared(texts, compare)], strict=True
+            *texts[: None if compare is None else _compared_count(texts, compare)], strict=True
         )
         cosines = [c for c in encoder.cosine(befores, afters) if c is not None]
     return Meaning(
@@ -97,8 +97,8 @@ def meaning(
         no_rewrite=status["no_rewrite"],
         edits_per_100_words=100.0 * edits / words if words else None,
         lost={check: failed[check] for check in MEANING_CHECKS},
-        failing=tuple(losses[:MOST_NAMED]),
-        samples=tuple(texts[:SAMPLES]),
+        failing=tuple(losses[:MAX_NAMED_LOSSES]),
+        samples=tuple(texts[:MAX_SAMPLES]),
         change=_change(changed),
         encoder=None if encoder is None else encoder.name,
         compared=len(cosines),
@@ -108,10 +108,10 @@ def meaning(
     )
 
 
-def _compared(texts: Sequence[tuple[str, str]], most: int) -> int:
+def _compared_count(texts: Sequence[tuple[str, str]], most: int) -> int:
     """Return the number of prompts to compare by cosine: fewer if they are long, at most `most`."""
     sizes = accumulate(len(before) for before, _ in texts)
-    return min(most, max(FEWEST_COMPARED, sum(size <= COMPARED_CHARACTERS for size in sizes)))
+    return min(most, max(MIN_COMPARED_PROMPTS, sum(size <= COMPARED_CHARACTERS for size in sizes)))
 
 
 def equal_prompts(
@@ -137,7 +137,7 @@ def equal_prompts(
 
 def _change(changed: Sequence[Rewording]) -> tuple[Segment, ...]:
     """Return a changed place with its surroundings, from the sample with the shortest edits."""
-    compared = [segments(one.before, one.after) for one in changed[:SAMPLES]]
+    compared = [segments(one.before, one.after) for one in changed[:MAX_SAMPLES]]
     if not compared:
         return ()
 
@@ -158,14 +158,14 @@ def around_first_edit(parts: Sequence[Segment]) -> tuple[Segment, ...]:
         tail = _tail(parts[at - 1].after)
         shown.insert(0, Segment(kind="same", before=tail, after=tail))
     if at + 1 < len(parts) and parts[at + 1].kind == "same":
-        head = _head(parts[at + 1].after, AROUND)
+        head = _head(parts[at + 1].after, CONTEXT_CHARACTERS)
         if at + 2 < len(parts) and not head.endswith("…"):
             head += "…"
         shown.append(Segment(kind="same", before=head, after=head))
     return tuple(shown)
 
 
-def _head(text: str, limit: int = EDIT) -> str:
+def _head(text: str, limit: int = EDIT_CHARACTERS) -> str:
     """Return the beginning of a text; a long text ends at a space, with an ellipsis."""
     if len(text) <= limit:
         return text
@@ -175,7 +175,11 @@ def _head(text: str, limit: int = EDIT) -> str:
 def _tail(text: str) -> str:
     """Return the end of the text's last line; a long line begins at a space, with an ellipsis."""
     last = text.rsplit("\n", 1)[-1]
-    return last if len(last) <= AROUND else "…" + last[-AROUND:].split(" ", 1)[-1]
+    return (
+        last
+        if len(last) <= CONTEXT_CHARACTERS
+        else "…" + last[-CONTEXT_CHARACTERS:].split(" ", 1)[-1]
+    )
 
 
 def loses_meaning(before: Prompt, after: Prompt, language: str = "en") -> bool:
@@ -249,12 +253,14 @@ def meaning_of_run(
             one_of_each_task.setdefault(table.panel.task, table)
     meanings: list[Meaning] = []
     for table in one_of_each_task.values():
-        meanings += _of_task(store, run, table, encoder)
+        meanings += _meanings_of_task(store, run, table, encoder)
     return tuple(meanings)
 
 
-def _of_task(store: Store, run: Run, table: Table, encoder: Cosine | None) -> Iterator[Meaning]:
-    items = sorted(table.item_ids, key=lambda item: digest("meaning", item))[:CHECKED]
+def _meanings_of_task(
+    store: Store, run: Run, table: Table, encoder: Cosine | None
+) -> Iterator[Meaning]:
+    items = sorted(table.item_ids, key=lambda item: digest("meaning", item))[:MAX_CHECKED_ITEMS]
     variants = {
         (cell.variant.item.id, cell.variant.recipe.id): cell.variant
         for cell in store.cells(run, items=items, panel=table.place)
@@ -289,6 +295,6 @@ def _of_task(store: Store, run: Run, table: Table, encoder: Cosine | None) -> It
             group=recipe.group,
             language=run.experiment.get("language") or "en",
             encoder=encoder,
-            compare=COMPARED,
+            compare=MAX_COMPARED_PROMPTS,
             same=same[recipe.label],
         )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis.cells import Stack
-from falter.analysis.results import MOST_FAILED, RecipeResult, Settings
+from falter.analysis.results import MAX_FAILED_SHARE, RecipeResult, Settings
 from falter.analysis.sentences import command, listed, noun, sentence
 from falter.analysis.table import FAILED, UNREADABLE, Table
 from falter.measures.drops import accuracy
@@ -16,10 +16,10 @@ from falter.records import numbers as n
 
 Floats = NDArray[np.float64]
 # Share of responses without a usable answer above which reports warn.
-MUCH_UNREAD = 0.02
-MOST_NAMED = 5
-MOST_LISTED = 12
-RANKED_MODELS = 4  # models whose rank correlation says something
+MAX_UNREAD_SHARE = 0.02
+MAX_NAMED_RECIPES = 5
+MAX_LISTED = 12
+MIN_RANKED_MODELS = 4  # models whose rank correlation says something
 
 
 def notes_of_panel(
@@ -28,8 +28,8 @@ def notes_of_panel(
     """Return a panel's notes, the most important first. `values` are scores (items, recipes)."""
     return (
         *_baseline_scores(table, values, settings),
-        *_missing(table, recipes, settings),
-        *_asked_once([table], "notes.asked_once"),
+        *_missing_answers(table, recipes, settings),
+        *_repeat_note([table], "notes.asked_once"),
         *_prompts(table),
         *table.calls.notes(table.recipes),
     )
@@ -65,11 +65,13 @@ def _command(settings: Settings, name: str, *options: str) -> str:
     return sentence(name, command=command(settings, "answers", *options))
 
 
-def _missing(table: Table, recipes: Sequence[RecipeResult], settings: Settings) -> Iterator[str]:
+def _missing_answers(
+    table: Table, recipes: Sequence[RecipeResult], settings: Settings
+) -> Iterator[str]:
     """Yield notes on many unparsed answers, on missing answers, and on clusters of items."""
     outcome = table.outcome[table.in_plan]
     count = int(np.isin(outcome, UNREADABLE).sum())
-    if len(outcome) and count > MUCH_UNREAD * len(outcome):
+    if len(outcome) and count > MAX_UNREAD_SHARE * len(outcome):
         yield sentence(
             "notes.unread",
             unread=f"{count:,}",
@@ -78,11 +80,17 @@ def _missing(table: Table, recipes: Sequence[RecipeResult], settings: Settings) 
             command=_command(settings, "notes.show_unread", "--unparsed"),
         )
     # If too many requests failed, the report shows no drops, so worst cases would have no context.
-    failed = int((outcome == FAILED).sum()) > MOST_FAILED * len(outcome)
+    failed = int((outcome == FAILED).sum()) > MAX_FAILED_SHARE * len(outcome)
     suspicious = [recipe for recipe in recipes if recipe.missing and not failed]
     if suspicious:
-        named = "; ".join(f"{r.label}: {', '.join(r.missing)}" for r in suspicious[:MOST_NAMED])
-        more = f"; and {len(suspicious) - MOST_NAMED} more" if len(suspicious) > MOST_NAMED else ""
+        named = "; ".join(
+            f"{r.label}: {', '.join(r.missing)}" for r in suspicious[:MAX_NAMED_RECIPES]
+        )
+        more = (
+            f"; and {len(suspicious) - MAX_NAMED_RECIPES} more"
+            if len(suspicious) > MAX_NAMED_RECIPES
+            else ""
+        )
         yield sentence("notes.missing", recipes=named + more)
     if table.clusters is not None:
         clusters = len(set(table.clusters))
@@ -93,7 +101,7 @@ def _missing(table: Table, recipes: Sequence[RecipeResult], settings: Settings) 
         yield sentence("notes.clusters", count=f"{clusters:,}", same=same, few=few)
 
 
-def _asked_once(tables: Sequence[Table], name: str) -> Iterator[str]:
+def _repeat_note(tables: Sequence[Table], name: str) -> Iterator[str]:
     again = any(r.repeat and not r.perturbs for table in tables for r in table.recipes)
     if all(table.repeats == 1 for table in tables) and not again:
         yield sentence(name)
@@ -142,25 +150,25 @@ def notes_of(
     return (*settings.notes, *notes)
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - MOST_LISTED
-    return ", ".join(names[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+def _listed_names(names: Sequence[str]) -> str:
+    more = len(names) - MAX_LISTED
+    return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _baselines(tables: Sequence[Table]) -> Iterator[str]:
     lacking = [table for table in tables if not table.has_baseline]
     if lacking and len(lacking) < len(tables):
-        panels = _listed([f"{t.panel.model.label} on {t.panel.task}" for t in lacking])
+        panels = _listed_names([f"{t.panel.model.label} on {t.panel.task}" for t in lacking])
         yield sentence("across.some_without_baseline", panels=panels)
     elif lacking:
         names = list(dict.fromkeys(r.label for t in lacking for r in t.recipes))
-        yield sentence("across.no_baseline", conditions=_listed(names))
+        yield sentence("across.no_baseline", conditions=_listed_names(names))
 
 
 def _design(tables: Sequence[Table]) -> Iterator[str]:
     if {len(t.columns) + t.has_baseline for t in tables} == {1}:
         yield sentence("across.one_condition")
-    yield from _asked_once(tables, "across.asked_once")
+    yield from _repeat_note(tables, "across.asked_once")
     if any(table.uneven for table in tables):
         yield sentence("across.uneven")
     if any(table.clusters is not None for table in tables):
@@ -188,16 +196,16 @@ def _models(by_task: Sequence[Stack]) -> Iterator[str]:
         yield sentence("across.one_model")
     elif most == 1:
         yield sentence("across.no_shared_task")
-    elif most < RANKED_MODELS:
+    elif most < MIN_RANKED_MODELS:
         yield sentence("across.few_models")
     incomplete = [stack for stack in by_task if stack.lacking and len(stack.models) > 1]
     for lacking in dict.fromkeys(stack.lacking for stack in incomplete):
         alike = [stack for stack in incomplete if stack.lacking == lacking]
         yield sentence(
             "across.lacking",
-            tasks=_listed([stack.task for stack in alike]),
+            tasks=_listed_names([stack.task for stack in alike]),
             conditions=len(alike[0].recipes),
-            recipes=_listed(lacking),
+            recipes=_listed_names(lacking),
         )
     if len({stack.models for stack in by_task}) > 1:
         yield sentence("across.lacking_tasks")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis.keeping import keeping_of
-from falter.analysis.notes import MUCH_UNREAD, at_chance, notes_of_panel
+from falter.analysis.notes import MAX_UNREAD_SHARE, at_chance, notes_of_panel
 from falter.analysis.results import (
     AskedRecipe,
     Counts,
@@ -99,7 +99,7 @@ def panel_of(table: Table, settings: Settings) -> PanelResult:
 
     If responses arrived but none was scored, unparsed answers are excluded: nothing is estimated.
     """
-    if _counts(table, range(len(table.recipes))).hold_no_answer:
+    if _outcome_counts(table, range(len(table.recipes))).hold_no_answer:
         settings = replace(settings, unparsed="excluded")
     return _Panel(table, settings).result()
 
@@ -119,7 +119,7 @@ def family_of(table: Table, settings: Settings) -> FamilyVerdicts | None:
     )
 
 
-def otherwise(
+def recipes_with_other_verdict(
     one: FamilyVerdicts | None, other: FamilyVerdicts | None, *, fewer: bool = False
 ) -> tuple[str, ...]:
     """Return the recipes whose verdicts differ between two families; none if a family is None.
@@ -133,17 +133,18 @@ def otherwise(
     return tuple(
         a.name
         for a, b in pairs
-        if a.verdict != b.verdict and not (fewer and b.verdict == "undecided" and _agree(a, b))
+        if a.verdict != b.verdict
+        and not (fewer and b.verdict == "undecided" and _drops_agree(a, b))
     )
 
 
-def _agree(one: RecipeVerdict, other: RecipeVerdict) -> bool:
+def _drops_agree(one: RecipeVerdict, other: RecipeVerdict) -> bool:
     """Return True if the other drop's interval contains this drop."""
     value, low, high = one.together.value, other.together.low, other.together.high
     return value is not None and low is not None and high is not None and low <= value <= high
 
 
-def _withheld(estimate: Estimate) -> Estimate:
+def _without_number(estimate: Estimate) -> Estimate:
     """Return the estimate without its number, because too many requests failed."""
     return replace(
         estimate, value=None, low=None, high=None, p_value=None, status="insufficient_data",
@@ -161,7 +162,7 @@ class _Panel:
         self.valid = table.matrix(strict=False)
         self.changed = table.changed()
         self.columns = table.distinct
-        self.counts = _counts(table, range(len(table.recipes)))
+        self.counts = _outcome_counts(table, range(len(table.recipes)))
         self.options: dict[str, Any] = {"clusters": table.clusters, "level": settings.level}
         identity = self._identity()
         moves = () if identity is None else self.values[:, identity] - self.values[:, 0]
@@ -178,7 +179,7 @@ class _Panel:
             signature=self.sign.signature,
             items=len(table.items),
             counts=self.counts,
-            baseline_counts=_counts(table, (0,)) if table.has_baseline else None,
+            baseline_counts=_outcome_counts(table, (0,)) if table.has_baseline else None,
             baseline=self._baseline(self.values),
             baseline_valid=self._baseline(self.valid, rule="valid"),
             recipes=recipes,
@@ -200,12 +201,16 @@ class _Panel:
             not_asked=not_asked(table, self.settings, self.sign),
             threshold=self.threshold,
             p_any=self._p_any(recipes, averages["micro"]),
-            stated=otherwise(family, self._stated(), fewer=True),
-            read=otherwise(family, self._verdicts_by_other_rule(), fewer=self.settings.strict),
+            stated=recipes_with_other_verdict(
+                family, self._verdicts_without_inferred(), fewer=True
+            ),
+            read=recipes_with_other_verdict(
+                family, self._verdicts_by_other_rule(), fewer=self.settings.strict
+            ),
             quantile=self._quantile(recipes),
             keeping=keeping_of(table, self.level, self.settings.lines),
         )
-        return map_estimates(result, _withheld) if self.counts.mostly_failed else result
+        return map_estimates(result, _without_number) if self.counts.mostly_failed else result
 
     def _quantile(self, recipes: Sequence[RecipeResult]) -> Estimate | None:
         """Return the drop that nine of ten prompts do not exceed; None without an upper limit."""
@@ -224,7 +229,7 @@ class _Panel:
             return panel_p([r.together.p_value for r in kept], None)
         return panel_p([recipe.together.p_value for recipe in recipes], average.p_value)
 
-    def _stated(self) -> FamilyVerdicts | None:
+    def _verdicts_without_inferred(self) -> FamilyVerdicts | None:
         """Return the verdicts without inferred answers; None if there are none, or too many."""
         tier = self.table.tier
         inferred = None if tier is None else tier == TIERS.index("inferred")
@@ -242,7 +247,7 @@ class _Panel:
         Refusals follow the run's rule in both families.
         """
         table = self.table
-        if self.counts.unreadable <= MUCH_UNREAD * self.counts.answers:
+        if self.counts.unreadable <= MAX_UNREAD_SHARE * self.counts.answers:
             return None
         unreadable = np.isin(table.outcome, (UNPARSED, TRUNCATED))
         value, code = (np.nan, MISSING) if self.settings.strict else (0.0, SCORED)
@@ -306,7 +311,7 @@ class _Panel:
         before, about = self.values[:, 0], {"recipe": recipe.label}
         real = np.isin(self.table.status[:, n], (CHANGED, SAME_PROMPT))
         edits = None if self.table.edits is None else self.table.edits[:, n][real]
-        missing = self._missing(before, after, changed)
+        missing = self._worst_cases(before, after, changed)
         return RecipeResult(
             label=recipe.label,
             group=recipe.group,
@@ -323,7 +328,7 @@ class _Panel:
             lost=int(np.sum(before - after > self.threshold)) if has_baseline else None,
             gained=int(np.sum(after - before > self.threshold)) if has_baseline else None,
             edits_mean=None if edits is None or not len(edits) else float(edits.mean()),
-            counts=_counts(self.table, [n]),
+            counts=_outcome_counts(self.table, [n]),
             everyday=self.settings.everyday(recipe),
             same=tuple(
                 self.table.recipes[b].label for b, a in self.table.doubles.items() if a == n
@@ -338,13 +343,15 @@ class _Panel:
         if verdict is None:
             return {"verdict": "undecided", "why_undecided": NO_BASELINE}
         word, why, bounds = verdict.verdict, verdict.why, missing.get("bounds")
-        if bounds is not None and not _stands(word, bounds, self.settings.margin):
+        if bounds is not None and not _verdict_stands(word, bounds, self.settings.margin):
             word, why = "undecided", "the missing answers could change the verdict"
         if self.counts.mostly_failed:
             return {"verdict": "undecided", "why_undecided": "too many requests failed"}
         return {"verdict": word, "why_undecided": why, "p_equivalent": verdict.p_equivalent}
 
-    def _missing(self, before: Floats, after: Floats, changed: NDArray[np.bool_]) -> dict[str, Any]:
+    def _worst_cases(
+        self, before: Floats, after: Floats, changed: NDArray[np.bool_]
+    ) -> dict[str, Any]:
         """Return a drop's worst cases and the reasons; empty if too little is missing to matter."""
         if not self.table.has_baseline or not changed.any():
             return {}
@@ -393,12 +400,12 @@ class _Panel:
             scores[:, [*baseline, *self.columns]],
             repeats=table.repeats,
             again=again,
-            idle=self._idle([*baseline, *self.columns]),
+            idle=self._unchanged_cells([*baseline, *self.columns]),
             **self.options,
         )
         return map_estimates(share, self.sign)
 
-    def _idle(self, columns: Sequence[int]) -> NDArray[np.bool_] | None:
+    def _unchanged_cells(self, columns: Sequence[int]) -> NDArray[np.bool_] | None:
         """Return a mask (items, columns), True for planned cells where nothing was changed."""
         if not self.table.has_baseline:
             return None
@@ -418,11 +425,11 @@ class _Panel:
         members = {g: [n for n in self.columns if self.table.recipes[n].group == g] for g in labels}
         if not self.columns or not self.table.has_baseline:
             return {
-                "micro": self._absent("micro_average"),
-                "macro": self._absent("macro_average"),
-                "like_these": self._absent("random_conditions_average"),
+                "micro": self._absent_average("micro_average"),
+                "macro": self._absent_average("macro_average"),
+                "like_these": self._absent_average("random_conditions_average"),
                 "groups": tuple(
-                    self._group(g, columns, self._absent("group_average"))
+                    self._group(g, columns, self._absent_average("group_average"))
                     for g, columns in members.items()
                 ),
             }
@@ -442,7 +449,7 @@ class _Panel:
             ),
         }
 
-    def _absent(self, measure: str) -> Estimate:
+    def _absent_average(self, measure: str) -> Estimate:
         """Return the estimate of an average that has no recipe or no baseline."""
         if self.table.has_baseline:
             return Estimate(measure=measure, value=None, status="insufficient_data")
@@ -496,7 +503,7 @@ class _Panel:
         return None
 
 
-def _stands(verdict: Verdict, bounds: MissingBounds, margin: float) -> bool:
+def _verdict_stands(verdict: Verdict, bounds: MissingBounds, margin: float) -> bool:
     """Return True if a verdict holds for any value of the missing answers."""
     low, high = bounds.low.low, bounds.high.high
     if low is None or high is None:
@@ -509,7 +516,7 @@ def _stands(verdict: Verdict, bounds: MissingBounds, margin: float) -> bool:
     return holds.get(verdict, True)
 
 
-def _counts(table: Table, columns: Sequence[int] | range) -> Counts:
+def _outcome_counts(table: Table, columns: Sequence[int] | range) -> Counts:
     planned = table.in_plan[:, list(columns)]
     outcome = table.outcome[:, list(columns)][planned]
     status = table.status[:, list(columns)][planned]

@@ -31,9 +31,9 @@ from falter.records.types import Estimate, Panel, Run, Score
 from falter.scorers.short_answers import aliases
 from falter.store.store import Store, StoredCell
 
-declared = Declared("falter.analysis")
+declaration = Declared("falter.analysis")
 MAX_EXAMPLES = 10
-_COUNTED = ("inferred", "unparsed", "truncated", "refused")
+_COUNTED_OUTCOMES = ("inferred", "unparsed", "truncated", "refused")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,8 +235,8 @@ def _panel(panel: ReadTwice, level: float) -> Iterator[Figure]:
     if panel.drops:
         yield _drops(panel, level)
     if panel.turned:
-        yield _turned(panel)
-        yield _commonest(panel)
+        yield _judgements_table(panel)
+        yield _commonest_replies(panel)
 
 
 def _sentences(panel: ReadTwice) -> tuple[str, ...]:
@@ -257,14 +257,14 @@ def _readings(panel: ReadTwice) -> Grid:
     """Return the table of key numbers: first scorer, second scorer, difference."""
     readings = [
         (reading.panel.scorer, reading.baseline, reading.micro, reading.prompt_share.share,
-         *(getattr(reading.counts, name) for name in _COUNTED))
+         *(getattr(reading.counts, name) for name in _COUNTED_OUTCOMES))
         for reading in (panel.first, panel.second)
     ]  # fmt: skip
     counts = (panel.first.counts, panel.second.counts)
-    more = [getattr(counts[1], name) - getattr(counts[0], name) for name in _COUNTED]
+    more = [getattr(counts[1], name) - getattr(counts[0], name) for name in _COUNTED_OUTCOMES]
     first, second = panel.scorers
     last = (f"{second} less {first}", panel.accuracy, panel.average, None, *more)
-    return Grid(rows=(*readings, last), **declared("readings"))
+    return Grid(rows=(*readings, last), **declaration("readings"))
 
 
 def _drops(panel: ReadTwice, level: float) -> Forest:
@@ -290,18 +290,18 @@ def _drops(panel: ReadTwice, level: float) -> Forest:
         )
     ]
     average = ForestRow(label="all recipes", kind="total", estimate=panel.average)
-    about = declared("drops-read-twice", first=first, second=second, level=n.level(level))
+    about = declaration("drops-read-twice", first=first, second=second, level=n.level(level))
     return Forest(rows=(*rows, average), **about)
 
 
-def _turned(panel: ReadTwice) -> Grid:
+def _judgements_table(panel: ReadTwice) -> Grid:
     """Return the table of differently judged responses by their two judgements."""
     first, second = panel.scorers
     rows = tuple((*judged, count) for judged, count in panel.turned.items())
-    return Grid(rows=rows, **declared("judged-differently", first=first, second=second))
+    return Grid(rows=rows, **declaration("judged-differently", first=first, second=second))
 
 
-def _commonest(panel: ReadTwice) -> Grid:
+def _commonest_replies(panel: ReadTwice) -> Grid:
     """Return the table of the most frequent responses that are judged differently."""
     first, second = panel.scorers
     rows: list[tuple[Value, ...]] = []
@@ -311,5 +311,5 @@ def _commonest(panel: ReadTwice) -> Grid:
             for word, read in zip(reading.judged, reading.read, strict=True)
         ]
         rows.append((reading.reply or "(empty)", reading.expected, *looks, reading.count))
-    about = declared("replies-judged-differently", first=first, second=second)
+    about = declaration("replies-judged-differently", first=first, second=second)
     return Grid(rows=tuple(rows), **about)

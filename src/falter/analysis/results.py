@@ -25,10 +25,10 @@ from falter.records.types import Estimate, Panel, Recipe
 T = TypeVar("T")
 MARGIN = 0.02
 # Share of requests. If more of them failed, the responses are no sample of the planned cells.
-MOST_FAILED = 0.1
+MAX_FAILED_SHARE = 0.1
 # Share of responses. If the second extractor judges more of them differently, answer extraction
 # is in doubt.
-MUCH_REREAD = 0.03
+MAX_DIFFERENT_SHARE = 0.03
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class Counts:
     @property
     def mostly_failed(self) -> bool:
         """Return True if too many requests failed for any conclusion."""
-        return self.failed > MOST_FAILED * self.cells
+        return self.failed > MAX_FAILED_SHARE * self.cells
 
     @property
     def hold_no_answer(self) -> bool:
@@ -262,7 +262,7 @@ class SecondReading:
     @property
     def matters(self) -> bool:
         """Return True if the second extractor changes a verdict or many scores."""
-        return bool(self.recipes) or self.share > MUCH_REREAD
+        return bool(self.recipes) or self.share > MAX_DIFFERENT_SHARE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,8 @@ from falter.records.figures import VERDICT_WORDS, Verdict
 from falter.records.ids import short
 
 DEFAULT_STORE = Path("falter.db")
-MOST_NAMED = 4
-FIRST_NAMED = 3
+MAX_NAMED = 4
+NAMES_IN_SHORT_LIST = 3
 
 
 @cache
@@ -85,7 +85,9 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def listed_bounded(names: Sequence[str], most: int = MOST_NAMED, first: int = FIRST_NAMED) -> str:
+def listed_bounded(
+    names: Sequence[str], most: int = MAX_NAMED, first: int = NAMES_IN_SHORT_LIST
+) -> str:
     """Return names as a list. More than `most` names are shortened: `a, b, c and 4 more`."""
     if len(names) <= most:
         return listed(names)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.analysis.cache import KnownScores
+from falter.analysis.cache import ScoreCache
 from falter.analysis.call_counts import CallCounts
 from falter.records.chats import CHAT_TAG
 from falter.records.interfaces import Case, PreparedScorer, Scorer
@@ -26,16 +26,16 @@ from falter.store.store import CellRange, PromptSize, Store, StoredCell
 
 
 CUT_PROMPT = "truncated_prompt"
-# FEWEST counts distinct prompt lengths at the limit; SMALLEST_LIMIT is in tokens. BEYOND and SLACK
-# are multiples of the estimated number of characters that fit into the limit.
-FEWEST, SMALLEST_LIMIT = 3, 256
-BEYOND, SLACK = 1.25, 1.1
+# MIN_LENGTHS counts distinct prompt lengths at the limit. LIMIT_EXCESS and TRUNCATION_EXCESS are
+# multiples of the estimated number of characters that fit into the limit.
+MIN_LENGTHS, MIN_LIMIT_TOKENS = 3, 256
+LIMIT_EXCESS, TRUNCATION_EXCESS = 1.25, 1.1
 
 
 def cuts_of_run(store: Store, run: Run) -> Mapping[tuple[int, str], int]:
     """Return the tokens that the server read of each truncated prompt, by (panel, key)."""
     cut: dict[tuple[int, str], int] = {}
-    for panel, sizes in store.largest_prompts(run, SMALLEST_LIMIT, FEWEST).items():
+    for panel, sizes in store.largest_prompts(run, MIN_LIMIT_TOKENS, MIN_LENGTHS).items():
         cut |= {(panel, key): limit for key, limit in cut_prompts(sizes).items()}
     return cut
 
@@ -52,14 +52,14 @@ def cut_prompts(sizes: Sequence[PromptSize]) -> Mapping[str, int]:
     limit = max((size.tokens for size in sizes), default=0)
     at_limit = [size for size in sizes if size.tokens == limit]
     lengths = {size.characters for size in at_limit}
-    if limit < SMALLEST_LIMIT or len(lengths) < FEWEST:
+    if limit < MIN_LIMIT_TOKENS or len(lengths) < MIN_LENGTHS:
         return {}
     below = [size.characters / size.tokens for size in sizes if 0 < size.tokens < limit]
     per_token = median(below) if below else min(lengths) / limit
     most = limit * per_token
-    if max(lengths) <= BEYOND * most:
+    if max(lengths) <= LIMIT_EXCESS * most:
         return {}
-    return {size.key: limit for size in at_limit if size.characters > SLACK * most}
+    return {size.key: limit for size in at_limit if size.characters > TRUNCATION_EXCESS * most}
 
 
 Floats = NDArray[np.float64]
@@ -67,7 +67,7 @@ Floats = NDArray[np.float64]
 STATUSES = ("baseline", "changed", "unchanged", "not_applicable", "no_rewrite", "same_prompt")
 CHANGED, SAME_PROMPT = STATUSES.index("changed"), STATUSES.index("same_prompt")
 # Cells per chunk. A chunk is one look-up in the score cache and one call of `prepare`.
-STRETCH = 256
+SCORING_CHUNK = 256
 TIERS: tuple[Tier | None, ...] = (None, "stated", "inferred")
 OUTCOMES = ("scored", "unparsed", "truncated", "refused", "failed", "missing")
 SCORED, UNPARSED, TRUNCATED, REFUSED, FAILED, MISSING = range(6)
@@ -264,7 +264,7 @@ def scored_cells(
         cells = store.cells(run, within=within, sections=sections)
     show, total = show_scored.get(), int(run.origin.get("cells", 0))
     for done, (cell, score) in enumerate(judged_cells(cells, run, by_panel)):
-        if done % STRETCH == 0 and done:
+        if done % SCORING_CHUNK == 0 and done:
             show(done, total)
         limit = cut.get((cell.panel, cell.key)) if cut else None
         if limit is not None:
@@ -283,11 +283,11 @@ def judged_cells(
     A panel without a scorer has no scores.
     """
     if any(isinstance(scorer, PreparedScorer) for scorer in by_panel):
-        cells = _prepared(cells, by_panel)
-    baselines, known = _Baselines(run), KnownScores(by_panel)
+        cells = _show_to_scorers(cells, by_panel)
+    baselines, known = _Baselines(run), ScoreCache(by_panel)
     lookup = known.useful
     try:
-        while stretch := list(islice(cells, STRETCH)):
+        while stretch := list(islice(cells, SCORING_CHUNK)):
             befores = [
                 baselines.of(cell) if scorer is not None and scorer.needs_baseline else None
                 for cell, scorer in ((cell, by_panel[cell.panel]) for cell in stretch)
@@ -313,11 +313,11 @@ def judged_cells(
         known.close()
 
 
-def _prepared(
+def _show_to_scorers(
     cells: Iterator[StoredCell], by_panel: Sequence[Scorer | None]
 ) -> Iterator[StoredCell]:
     """Yield the same cells, after showing each chunk to the scorers that prepare."""
-    while stretch := list(islice(cells, STRETCH)):
+    while stretch := list(islice(cells, SCORING_CHUNK)):
         for place, scorer in enumerate(by_panel):
             if isinstance(scorer, PreparedScorer):
                 scorer.prepare(
@@ -376,7 +376,7 @@ def _margin(cell: StoredCell) -> float:
     return values[target] - max(v for i, v in enumerate(values) if i != target)
 
 
-def _marked(
+def _mask_of(
     shape: tuple[int, ...], places: Sequence[tuple[str, int, int]], position: Mapping[str, int]
 ) -> NDArray[np.bool_] | None:
     """Return a mask of `shape` that is True at `places`; None if there are no places."""
@@ -483,7 +483,7 @@ class TableBuilder:
             at = (position[key], column, place)
             value[at], outcome[at], status[at], edits[at], margin[at], output[at], tier[at] = row
             in_plan[at] = True
-        empty, other = (_marked(shape, places, position) for places in (self.empty, self.other))
+        empty, other = (_mask_of(shape, places, position) for places in (self.empty, self.other))
         merged, doubles = self._merge(status, position)
         rescored = any(
             (panel.task, panel.model.id) == (self.panel.task, self.panel.model.id)

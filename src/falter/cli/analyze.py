@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from falter.cli.options import show, taken_out, takes
+from falter.cli.options import show, take_options, takes
 from falter.records.errors import InvalidValue, UsageError
 
 if TYPE_CHECKING:
@@ -81,5 +81,5 @@ def analyze(paths: tuple[Path, ...], **options: Any) -> None:
 
     if not paths:
         raise UsageError("Nothing to analyse", hint="falter analyze scores.csv; see --help")
-    forms = taken_out(options, "form options")
+    forms = take_options(options, "form options")
     show(shown_analysis(analyzed(paths, options)), **forms)

@@ -25,7 +25,7 @@ from falter.records.errors import FalterError, printable
 # Commands are imported at their call, so that help and errors appear quickly.
 
 
-class LateCommand(click.Command):
+class LazyCommand(click.Command):
     """Placeholder of a command in the list of commands.
 
     `home` is the command's `module:attribute` in this package.
@@ -43,14 +43,14 @@ class LateCommand(click.Command):
         return command
 
 
-class LateGroup(click.Group):
+class LazyGroup(click.Group):
     """Command group that imports a command when it is called."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command.load() if isinstance(command, LateCommand) else command, rest
+        return name, command.load() if isinstance(command, LazyCommand) else command, rest
 
 
 # Names of options in other tools, so that an error can suggest falter's name.
@@ -107,7 +107,7 @@ def typed_command() -> str:
     return typed.command if isinstance(typed, Typed) else ""
 
 
-def in_flags(message: str, typed: object) -> str:
+def with_option_names(message: str, typed: object) -> str:
     """Return the message with option names in place of setting names, if no file was given."""
     # "Unknown task 'seed'": what follows is a name that the user gave, and no setting.
     if not isinstance(typed, Typed) or typed.file or message.startswith("Unknown "):
@@ -128,7 +128,7 @@ def in_flags(message: str, typed: object) -> str:
     return _SETTING.sub(called, message)
 
 
-INTERRUPTED = 1
+INTERRUPTED_EXIT_CODE = 1
 
 COMMANDS = {
     "analyze": ("analyze:analyze", "Analyse results of other tools."),
@@ -164,7 +164,7 @@ COMMANDS = {
 
 
 @click.group(
-    cls=LateGroup,
+    cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, message="falter %(version)s")
@@ -179,7 +179,7 @@ def cli() -> None:
 
 
 for _name, (_home, _summary) in COMMANDS.items():
-    cli.add_command(LateCommand(_name, _home, _summary))
+    cli.add_command(LazyCommand(_name, _home, _summary))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -191,11 +191,11 @@ def invoke(arguments: Sequence[str] | None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     typed, stdout = Typed(given), sys.stdout
     try:
-        with _blaming_damage(given):
+        with report_damaged_store(given):
             result = cli.main(given, prog_name="falter", standalone_mode=False, obj=typed)
         sys.stdout.flush()
     except FalterError as error:
-        _say_error(in_flags(error.message, typed), error.hint)
+        _say_error(with_option_names(error.message, typed), error.hint)
         return error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
@@ -209,7 +209,7 @@ def invoke(arguments: Sequence[str] | None) -> int:
         return 2
     except (click.Abort, KeyboardInterrupt, asyncio.CancelledError):
         _say_error("Interrupted", "all answers so far are stored; run the same command to resume")
-        return INTERRUPTED
+        return INTERRUPTED_EXIT_CODE
     except (BrokenPipeError, SystemExit) as error:
         # The reader of our output closed it. Stay silent, as other filters do. Rich and Click turn
         # this error into SystemExit, and Click also replaces `sys.stdout`.
@@ -222,7 +222,7 @@ def invoke(arguments: Sequence[str] | None) -> int:
 
 
 @contextlib.contextmanager
-def _blaming_damage(given: Sequence[str]) -> Iterator[None]:
+def report_damaged_store(given: Sequence[str]) -> Iterator[None]:
     """Report an unexpected error as a damaged store, if the named store is damaged."""
     try:
         yield

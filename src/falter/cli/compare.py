@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from falter.cli.analyze import read_as
-from falter.cli.options import show, taken_out, takes
+from falter.cli.options import show, take_options, takes
 
 
 @click.command()
@@ -40,7 +40,7 @@ def compare(
     """
     from falter.engine.comparison import ComparedRun, compared_study
 
-    forms = taken_out(options, "form options")
+    forms = take_options(options, "form options")
     named = [ComparedRun.parse(run, store_path) for run in runs]
     study = compared_study(
         named or [ComparedRun(run=None, store=store_path)],

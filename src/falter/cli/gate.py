@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 
 from falter.cli.analyze import read_as
-from falter.cli.options import settings_from, show, taken_out, takes
+from falter.cli.options import settings_from, show, take_options, takes
 from falter.cli.progress import Meter
 from falter.records.errors import UsageError, printable
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from falter.records.figures import Study
 
 
-INFEASIBLE = 2
+INFEASIBLE_EXIT_CODE = 2
 
 
 @click.command()
@@ -54,7 +54,7 @@ def gate(
     from falter.gate.preparation import prepared, read_gate, read_spec
     from falter.gate.run import run_gate
 
-    forms = taken_out(options, "form options")
+    forms = take_options(options, "form options")
     if options["file"] is None:
         raise UsageError("No file is named", hint="falter gate robustness.yaml")
     permits = {"env": options["allow_env"], "code": options["allow_code"]}
@@ -74,7 +74,7 @@ def gate(
     if plan_only:
         with prepared(wanted, store_path) as ready:
             show(plan_study(ready), **forms)
-            return INFEASIBLE if ready.refusal else 0
+            return INFEASIBLE_EXIT_CODE if ready.refusal else 0
     with Meter(Console(stderr=True), {m.name: m.price for m in wanted.experiment.models}) as meter:
         result = run_gate(wanted, store_path, watch=meter)
     return _write_result(result, forms, junit_path, comment_path)

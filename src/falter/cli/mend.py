@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from falter.cli.app import typed_command
-from falter.cli.options import settings_from, show, taken_out, takes
+from falter.cli.options import settings_from, show, take_options, takes
 from falter.cli.progress import Meter
 from falter.records.errors import UsageError, printable, refusal
 from falter.store.store import Store
@@ -45,7 +45,7 @@ def mend(
 
     if apply_path is not None and apply_path.exists():
         raise UsageError(f"{apply_path} already exists", hint="name a new file with --apply")
-    forms = taken_out(options, "form options")
+    forms = take_options(options, "form options")
     file = options["file"]
     settings, folder = settings_from(options)
     if file is not None and apply_path is not None:
@@ -67,7 +67,7 @@ def mend(
             stored = carry_out_study(study, store, meter, meter.heading, command=typed_command())
         result = stored_result(store, stored, store_path)
         failed = sum(part.failed for part in result.study.parts)
-        mended = None if apply_path is None or failed else _mended(result, settings)
+        mended = None if apply_path is None or failed else _mended_experiment(result, settings)
     show(result.study, **forms)
     if apply_path is not None and mended is not None:
         _write(mended, apply_path)
@@ -79,7 +79,7 @@ def mend(
     return 1 if failed else 0
 
 
-def _mended(result: Result, settings: Mapping[str, Any]) -> str | NothingToApply:
+def _mended_experiment(result: Result, settings: Mapping[str, Any]) -> str | NothingToApply:
     """Return the experiment with the confirmed remedy, or the reason that there is none."""
     from falter.engine.mending import NothingToApply, mended_settings
 

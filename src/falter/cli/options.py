@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
-# LINE: `export KEY=abc`. QUOTED: `'a b' # note`.
-LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
-QUOTED = re.compile(r"""(["'])(.*)\1(?:\s+#.*)?""")
+# ENV_LINE: `export KEY=abc`. QUOTED_VALUE: `'a b' # note`.
+ENV_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
+QUOTED_VALUE = re.compile(r"""(["'])(.*)\1(?:\s+#.*)?""")
 
 
 class EnvFile(click.Path):
@@ -56,10 +56,10 @@ def read_env_file(path: Path) -> Iterator[tuple[str, str]]:
         line = line.strip()
         if not line or line.startswith("#"):
             continue
-        found = LINE.fullmatch(line)
+        found = ENV_LINE.fullmatch(line)
         if found is None:
             raise refusal(UsageError, "cli.no_pair", number=number, path=path)
-        quoted = QUOTED.fullmatch(found[2])
+        quoted = QUOTED_VALUE.fullmatch(found[2])
         yield found[1], quoted[2] if quoted else re.sub(r"(?:^|\s+)#.*", "", found[2])
 
 
@@ -130,7 +130,7 @@ class OutputFile(click.Path):
         return path
 
 
-PRINTED = {"json": "json", "csv": "csv", "md": "md", "latex": "tex"}
+FORM_OF_OPTION = {"json": "json", "csv": "csv", "md": "md", "latex": "tex"}
 """Options of the forms on standard output, with each form's file ending."""
 
 
@@ -152,7 +152,7 @@ def show(
     from falter.report.drawing.pictures import write_pictures
     from falter.report.forms.terminal import terminal
 
-    forms = [form for form in PRINTED if printed[f"show_{form}"]]
+    forms = [form for form in FORM_OF_OPTION if printed[f"show_{form}"]]
     if len(forms) > 1:
         raise click.UsageError(
             f"{' and '.join(f'--{form}' for form in forms)} cannot be used together"
@@ -178,7 +178,7 @@ def show(
         files = write_pictures(shown.figures, svg_folder)
         click.echo(f"charts: {len(files)} files in {svg_folder}", err=True)
     for form in forms:
-        click.echo(report_text(shown, PRINTED[form]).rstrip("\n"))
+        click.echo(report_text(shown, FORM_OF_OPTION[form]).rstrip("\n"))
     if not (forms or html_path or parquet_path or svg_folder):
         from rich.console import Console
 
@@ -222,29 +222,29 @@ def takes(table: str) -> Callable[[F], F]:
     """Return a decorator that adds the arguments and options of a table to a command."""
 
     def add(command: F) -> F:
-        for declared in reversed(list(_declared(table))):
+        for declared in reversed(list(_option_decorators(table))):
             command = declared(command)
         return command
 
     return add
 
 
-def taken_out(options: dict[str, Any], table: str) -> dict[str, Any]:
+def take_options(options: dict[str, Any], table: str) -> dict[str, Any]:
     """Remove the values of a table's arguments and options from `options`, and return them."""
     taken: dict[str, Any] = {}
     for row, about in option_tables()[table].items():
         name = row.split()[-1].lstrip("-").replace("-", "_")
-        taken |= {name: options.pop(name)} if about else taken_out(options, row)
+        taken |= {name: options.pop(name)} if about else take_options(options, row)
     return taken
 
 
-def _declared(table: str) -> Iterator[Callable[[Any], Any]]:
+def _option_decorators(table: str) -> Iterator[Callable[[Any], Any]]:
     if table in _SETTINGS:
         yield from map(_setting, options_of(_SETTINGS[table]))
         return
     for row, about in option_tables()[table].items():
         if not about:
-            yield from _declared(row)
+            yield from _option_decorators(row)
             continue
         given: dict[str, Any] = (
             {"help": about, "is_flag": True} if isinstance(about, str) else dict(about)

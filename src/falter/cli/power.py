@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from falter.cli.analyze import analyzed
-from falter.cli.options import taken_out, takes
+from falter.cli.options import take_options, takes
 from falter.records.codec import to_json
 from falter.records.errors import InvalidValue, UsageError, refusal
 
@@ -32,7 +32,7 @@ _GOALS = {
     "rank-gap": "models {0} apart in their order",
 }
 # Intraclass correlation of clusters without --icc.
-USUAL_ICC = 0.05
+DEFAULT_ICC = 0.05
 
 
 def goal_row(plan: PlannedGoal, expected: Assumptions, items: int | None) -> dict[str, Any]:
@@ -246,7 +246,7 @@ def _variances(parts: VarianceParts) -> list[str]:
     return texts
 
 
-CONDITIONS = 16
+DEFAULT_CONDITIONS = 16
 
 
 @click.command()
@@ -272,9 +272,9 @@ def power(
     """
     from falter.engine.power import Assumptions, assumptions_of, plan_goals, with_usual_discordance
 
-    columns = taken_out(options, "column options")
-    goals = _fractions(taken_out(options, "power goals"))
-    assumed = taken_out(options, "power assumptions")
+    columns = take_options(options, "column options")
+    goals = _fractions(take_options(options, "power goals"))
+    assumed = take_options(options, "power assumptions")
     pilot = None if source is None else _analysis(source, options["baseline"], columns, store_path)
     clusters = _clusters(assumed.pop("cluster_size"), assumed.pop("icc"))
     assumed["brittleness"] = assumed.pop("expected_brittleness")
@@ -309,7 +309,7 @@ def _clusters(size: float | None, icc: float | None) -> dict[str, Any]:
         return {}
     if size < 1.0 or not 0.0 <= (icc or 0.0) <= 1.0:
         raise InvalidValue("--cluster-size, --icc", (size, icc), "1 or more items, and 0 to 1")
-    known = USUAL_ICC if icc is None else icc
+    known = DEFAULT_ICC if icc is None else icc
     assumed = f"Assumed: drops in a cluster correlate by {known:g}. --icc sets it."
     notes = (assumed,) if icc is None else ()
     return {"design_effect": 1.0 + (size - 1.0) * known, "notes": notes}
@@ -349,7 +349,7 @@ def _mean(
 
 def _conditions(pilot: Analysis | None) -> int:
     counts = [panel.brittleness.conditions for panel in pilot.panels] if pilot else []
-    return max((count for count in counts if count > 1), default=CONDITIONS)
+    return max((count for count in counts if count > 1), default=DEFAULT_CONDITIONS)
 
 
 def _models(pilot: Analysis | None) -> int:

@@ -26,8 +26,8 @@ from falter.records.planning import Price
 from falter.records.types import Estimate, Run
 from falter.store.store import Store
 
-PLAIN_EVERY = 10.0
-IN_BATCHES = 600.0
+LINE_SECONDS = 10.0
+BATCH_LINE_SECONDS = 600.0
 """Seconds between the lines of a run that waits for batches, which may take most of a day."""
 
 
@@ -50,7 +50,7 @@ class Meter:
     """
 
     def __init__(
-        self, console: Console, prices: dict[str, Price | None], every: float = PLAIN_EVERY
+        self, console: Console, prices: dict[str, Price | None], every: float = LINE_SECONDS
     ) -> None:
         self._console, self._every = console, every
         self._prices = prices
@@ -80,7 +80,7 @@ class Meter:
     def __call__(self, lanes: Sequence[Progress]) -> None:
         """Draw the current counts."""
         if not self.is_live:
-            self._plain(lanes)
+            self._print_lines(lanes)
             return
         for lane in lanes:
             if lane.label not in self._ids:
@@ -104,7 +104,7 @@ class Meter:
         else:
             self._console.print(text, highlight=False)
 
-    def _plain(self, lanes: Sequence[Progress]) -> None:
+    def _print_lines(self, lanes: Sequence[Progress]) -> None:
         now = time.monotonic()
         ended = all(lane.done >= lane.total for lane in lanes)
         if now - self._last_plain < self._every and not ended:
@@ -116,7 +116,7 @@ class Meter:
 
 
 @contextlib.contextmanager
-def replies_read(console: Console, every: float = PLAIN_EVERY) -> Iterator[None]:
+def scoring_progress(console: Console, every: float = LINE_SECONDS) -> Iterator[None]:
     """Show the number of scored responses after one second; in logs every few seconds."""
     status, last = console.status(""), time.monotonic()
     pause = 1.0 if console.is_terminal else every
@@ -180,10 +180,12 @@ def clock(seconds: float) -> str:
 # Interim drops of the run in this process, computed in a thread.
 
 
-FIRST = 15.0  # seconds before the first update
-REST = 20  # pause after an update, in multiples of its duration: updates take about 5 % of the time
+FIRST_UPDATE_SECONDS = 15.0  # seconds before the first update
+IDLE_RATIO = (
+    20  # pause after an update, in multiples of its duration: updates take about 5 % of the time
+)
 MAX_RECIPES = 3
-MOST_PANELS = 4
+MAX_PANELS = 4
 
 
 class LiveDrops:
@@ -193,11 +195,13 @@ class LiveDrops:
     ignored, whatever it is: a preview must not disturb the run.
     """
 
-    def __init__(self, path: Path, run: Callable[[], Run | None], *, first: float = FIRST) -> None:
+    def __init__(
+        self, path: Path, run: Callable[[], Run | None], *, first: float = FIRST_UPDATE_SECONDS
+    ) -> None:
         self._lines: tuple[str, ...] = ()
         self._path, self._run, self._first = path, run, first
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True, name="drops so far")
+        self._thread = threading.Thread(target=self._update_drops, daemon=True, name="drops so far")
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -211,13 +215,13 @@ class LiveDrops:
         """Return the drops at the last update: one line for each model and task."""
         return self._lines
 
-    def _look(self) -> None:
+    def _update_drops(self) -> None:
         wait = self._first
         while not self._stop.wait(wait):
             began = time.monotonic()
             with contextlib.suppress(Exception):
                 self._lines = self._drop_lines()
-            wait = max(self._first, REST * (time.monotonic() - began))
+            wait = max(self._first, IDLE_RATIO * (time.monotonic() - began))
 
     def _drop_lines(self) -> tuple[str, ...]:
         run = self._run()
@@ -228,7 +232,7 @@ class LiveDrops:
             return ()  # they may execute programs, and the run needs the machine
         with Store(self._path, writes=False) as store:
             panels = drops_so_far(store, run, scorers)
-        return tuple(filter(None, map(drops_line, panels[:MOST_PANELS])))
+        return tuple(filter(None, map(drops_line, panels[:MAX_PANELS])))
 
 
 def drops_line(panel: PanelSoFar) -> str:

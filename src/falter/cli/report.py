@@ -11,8 +11,8 @@ import click
 from rich.console import Console
 
 from falter.analysis.examples import Answer, AnswerKind
-from falter.cli.options import show, taken_out, takes, write_page
-from falter.cli.progress import Meter, replies_read
+from falter.cli.options import show, take_options, takes, write_page
+from falter.cli.progress import Meter, scoring_progress
 from falter.engine.answers import (
     AnswerFilter,
     Answers,
@@ -55,7 +55,7 @@ def report(
         )
     # The terminal shows no cosine of prompts, and encoding takes longest.
     shown = {"published": published, "cosines": any(forms.values()) or bool(exports)}
-    with replies_read(Console(stderr=True)):
+    with scoring_progress(Console(stderr=True)):
         result = open_result(store_path, run, incomplete=partial, **shown)
     for form, folder in exports:
         files = result.export(form, folder)
@@ -94,11 +94,11 @@ def answers(
     """
     kinds = tuple([kind for kind in get_args(AnswerKind) if options.pop(kind)])
     picked = AnswerFilter(kinds=kinds, **options)
-    with replies_read(Console(stderr=True)):
+    with scoring_progress(Console(stderr=True)):
         result = pick_answers(store_path, run, picked, limit=limit)
     if as_json:
         for answer in result.answers:
-            click.echo(json_text(_plain(answer)))
+            click.echo(json_text(_answer_record(answer)))
     else:
         study = answers_study(result, picked)
         if html_path is not None:
@@ -116,7 +116,7 @@ def _say_rest(result: Answers) -> None:
         click.echo("No such answer.", err=True)
 
 
-def _plain(answer: Answer) -> dict[str, Any]:
+def _answer_record(answer: Answer) -> dict[str, Any]:
     """Return a response as an object for scripts."""
     sides = answer.example
     return {
@@ -155,8 +155,8 @@ def rescore(
     falter rescore 3f1c --reader openai:NAME
     falter rescore 3f1c --marks falter-marks.jsonl
     """
-    spec, forms = None, taken_out(options, "form options")
-    reached_by = taken_out(options, "reader options")
+    spec, forms = None, take_options(options, "form options")
+    reached_by = take_options(options, "reader options")
     meter: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
     if reader is not None:
         from falter.engine.config import ModelSpec

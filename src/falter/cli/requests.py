@@ -80,13 +80,13 @@ def import_command(run: str, files: tuple[Path, ...], store_path: Path, any_mode
             raise refusal(UsageError, "cli.incomplete_plan", run=short(stored.run.id))
         report = import_results(store, stored.run, files, any_model=any_model)
         planned, answered = store.counts(stored.run)
-    for line in _said(report):
+    for line in _report_sentences(report):
         click.echo(line, err=True)
     click.echo(f"run {short(stored.run.id)} has {answered:,} of {planned:,} responses", err=True)
     return 0
 
 
-def _said(report: ImportedResults) -> list[str]:
+def _report_sentences(report: ImportedResults) -> list[str]:
     """Return sentences that count the imported lines by result; counts of zero are left out."""
     named = ", ".join(f"'{printable(name)}'" for name in list(report.models)[:3])
     counts = [
@@ -108,7 +108,7 @@ def _said(report: ImportedResults) -> list[str]:
 # `falter batch`: batches that were submitted to providers.
 
 
-WORDS = {
+STATE_WORDS = {
     "sending": "being handed in",
     "waiting": "at the provider",
     "read": "read",
@@ -158,7 +158,8 @@ def forget_command(name: str, store_path: Path) -> None:
         found = book.find(name)
         if found.state not in OPEN_STATES:
             raise UsageError(
-                f"The batch {found.name or short(found.mark)} is not open: {WORDS[found.state]}",
+                f"The batch {found.name or short(found.mark)} is not open: "
+                f"{STATE_WORDS[found.state]}",
                 hint="'falter batch status' lists the open batches",
             )
         if not book.lease(found):
@@ -173,8 +174,8 @@ def _line(each: StoredBatch) -> str:
     at = datetime.datetime.fromtimestamp(each.created_at).isoformat(" ", "minutes")
     said = f" ({each.said})" if each.said else ""
     return (
-        f"{each.name or short(each.mark)}  {at}  {each.model.label}  {WORDS[each.state]}{said}  "
-        f"{each.answered:,} of {each.requests:,} answers stored"
+        f"{each.name or short(each.mark)}  {at}  {each.model.label}  "
+        f"{STATE_WORDS[each.state]}{said}  {each.answered:,} of {each.requests:,} answers stored"
     )
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from falter.cli.app import typed_command
 from falter.cli.options import STORE_PATH, settings_from, takes, write_page
-from falter.cli.progress import IN_BATCHES, PLAIN_EVERY, LiveDrops, Meter, replies_read
+from falter.cli.progress import BATCH_LINE_SECONDS, LINE_SECONDS, LiveDrops, Meter, scoring_progress
 from falter.engine.findings import check_published
 from falter.engine.results import stored_result
 from falter.engine.study import StudySpec, carry_out_study, read_study, study_in
@@ -122,7 +122,7 @@ def run_and_show(
                     "stores on a local disk ('falter store merge' joins them)",
                     err=True,
                 )
-            every = IN_BATCHES if spec.experiment.batch else PLAIN_EVERY
+            every = BATCH_LINE_SECONDS if spec.experiment.batch else LINE_SECONDS
             with (
                 Meter(Console(stderr=True), prices, every) as meter,
                 contextlib.ExitStack() as beside,
@@ -134,7 +134,7 @@ def run_and_show(
                 stored = carry_out_study(study, store, meter, meter.heading, shard, command)
             if shard is not None:
                 return _say_shard(store, stored, shard, store_path)
-            with replies_read(Console(stderr=True)):
+            with scoring_progress(Console(stderr=True)):
                 result = stored_result(store, stored, store_path, published=published)
                 shown = result.study
     terminal(shown, Console())
@@ -190,9 +190,9 @@ def _say_shard(store: Store, study: StoredStudy, shard: Shard, store_path: Path)
 # `falter demo`: the embedded model on a small part of the bundled task, in about a minute.
 
 
-ITEMS = 80
-RECIPES = ("typos", "space_sequences", "persona", "pad_newlines", "identity")
-SEED = 1
+DEMO_ITEMS = 80
+DEMO_RECIPES = ("typos", "space_sequences", "persona", "pad_newlines", "identity")
+DEMO_SEED = 1
 """Draws questions that are fit for everybody. A test checks them for unsuitable words."""
 
 
@@ -212,9 +212,9 @@ def demo(store_path: Path, limit: int, html_path: Path) -> int:
     settings = {
         "task": "basics",
         "models": ["smollm2"],
-        "recipes": list(RECIPES),
+        "recipes": list(DEMO_RECIPES),
         "limit": limit,
-        "seed": SEED,
+        "seed": DEMO_SEED,
     }
     try:
         return run_and_show(read_study(settings), store_path, html_path)

@@ -26,7 +26,7 @@ def store() -> None:
 @takes("store option")
 def verify_command(store_path: Path) -> int:
     """Verify a store: recompute every hash, follow every reference, count every plan."""
-    with _existing(store_path) as opened:
+    with _open_existing(store_path) as opened:
         verification = verify(opened)
     for problem in verification.problems:
         click.echo(printable(problem))
@@ -49,11 +49,11 @@ def repair_command(store_path: Path, new_path: Path | None) -> None:
     found = repair(store_path, new_path)
     for problem in found.problems:
         click.echo(printable(problem))
-    click.echo(f"{new_path} holds {_counted(found.kept)}", err=True)
+    click.echo(f"{new_path} holds {_counts_text(found.kept)}", err=True)
     click.echo(f"{len(found.problems):,} records left out, for the reasons above", err=True)
 
 
-def _counted(rows: Mapping[str, int]) -> str:
+def _counts_text(rows: Mapping[str, int]) -> str:
     """Return counts of records in words: `40 items, 1 recipe`."""
     one = {"studies": "study"}
     words = (
@@ -86,7 +86,7 @@ def copy_command(runs: tuple[str, ...], store_path: Path, new_path: Path) -> Non
 
     Use the copy to share these runs, or to keep them instead of the whole store.
     """
-    with _existing(store_path):
+    with _open_existing(store_path):
         pass
     _say_added(merge([store_path], new_path, runs), new_path)
 
@@ -105,11 +105,11 @@ def prune_command(names: tuple[str, ...], store_path: Path, yes: bool) -> None:
     plans, and failures of requests that have a response by now. Rewrites and
     reviews stay. The file then shrinks.
     """
-    with _existing(store_path):
+    with _open_existing(store_path):
         pass
     before = store_path.stat().st_size
     report = prune(store_path, names, apply=yes)
-    click.echo(f"{store_path}: {_counted(report.removed)} {'removed' if yes else 'to remove'}")
+    click.echo(f"{store_path}: {_counts_text(report.removed)} {'removed' if yes else 'to remove'}")
     if report.kept:
         runs = ", ".join(map(short, report.unfinished))
         click.echo(
@@ -135,7 +135,7 @@ def prune_command(names: tuple[str, ...], store_path: Path, yes: bool) -> None:
 
 
 def _say_added(report: MergeReport, path: Path) -> None:
-    click.echo(f"{path}: {_counted(report.added)} added", err=True)
+    click.echo(f"{path}: {_counts_text(report.added)} added", err=True)
     if report.twice:
         click.echo(
             f"note: {report.twice:,} requests have different responses in two stores; the "
@@ -154,7 +154,7 @@ def _say_added(report: MergeReport, path: Path) -> None:
 @takes("store option")
 def runs_command(store_path: Path) -> None:
     """List the runs, the newest last."""
-    with _existing(store_path) as opened:
+    with _open_existing(store_path) as opened:
         for stored in opened.runs():
             planned, answered = opened.counts(stored.run)
             at = datetime.datetime.fromtimestamp(stored.created_at).isoformat(" ", "minutes")
@@ -168,7 +168,7 @@ def runs_command(store_path: Path) -> None:
 @takes("store option")
 def studies_command(store_path: Path) -> None:
     """List the protocol runs, the newest last, with the run of each part."""
-    with _existing(store_path) as opened:
+    with _open_existing(store_path) as opened:
         stored_studies = studies(opened)
     for study in stored_studies:
         at = datetime.datetime.fromtimestamp(study.created_at).isoformat(" ", "minutes")
@@ -179,7 +179,7 @@ def studies_command(store_path: Path) -> None:
             click.echo(f"  {short(part.run)}  {printable(part.name)}")
 
 
-def _existing(path: Path) -> Store:
+def _open_existing(path: Path) -> Store:
     if path.exists() and not path.stat().st_size:
         raise refusal(StoreError, "cli.empty_store", path=path)
     return Store.existing(path, writes=False)

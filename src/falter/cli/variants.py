@@ -92,10 +92,10 @@ def recommend(as_json: bool, **options: Any) -> None:
         click.echo(json.dumps(rows, indent=2))
         return
     for one in found:
-        _print(one)
+        _print_proposal(one)
 
 
-def _print(one: TaskProposals) -> None:
+def _print_proposal(one: TaskProposals) -> None:
     click.echo(f"{one.task}, as {one.scorer} asks it")
     for why, rows in groupby(one.proposals, key=lambda proposal: proposal.why):
         click.echo(f"\n  {why}")

@@ -18,7 +18,7 @@ from falter.records.errors import UsageError, refusal
 
 if TYPE_CHECKING:
     from falter.store.studies import StoredStudy
-    from falter.viewer.panels import Lines
+    from falter.viewer.panels import JsonLinesFile
     from falter.viewer.source import StoredSource
 
 
@@ -45,7 +45,7 @@ def view(
     """
     from falter.store.store import Store
     from falter.store.studies import find_study, require_store
-    from falter.viewer.panels import marks_beside, notes_beside
+    from falter.viewer.panels import corrections_file, notes_file
     from falter.viewer.source import StoredSource
 
     stores = [name for name in names if Path(name).is_file()]
@@ -59,7 +59,7 @@ def view(
     if bundle is not None:
         _write(path, chosen, bundle)
         return
-    kept = {"notes": notes_beside(path), "marks": marks_beside(path)}
+    kept = {"notes": notes_file(path), "marks": corrections_file(path)}
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve(partial(StoredSource, path, chosen), kept, port or 0, not no_open))
 
@@ -76,7 +76,7 @@ def _write(path: Path, chosen: Sequence[StoredStudy], folder: Path) -> None:
 
 
 async def _serve(
-    read: Callable[[], StoredSource], kept: Mapping[str, Lines], port: int, opens: bool
+    read: Callable[[], StoredSource], kept: Mapping[str, JsonLinesFile], port: int, opens: bool
 ) -> None:
     """Serve the page at once, and read the responses in a thread meanwhile."""
     from falter.viewer.server import served

@@ -20,7 +20,7 @@ from falter.store.changes import changes
 from falter.store.store import Store, StoredRun
 from falter.store.studies import find_study, require_store
 
-LEAST_REST = 10  # pause in multiples of an update's duration: updates take at most a tenth
+IDLE_RATIO = 10  # pause in multiples of an update's duration: updates take at most a tenth
 
 
 @click.command()
@@ -55,7 +55,7 @@ def _follow(store: Store, names: Sequence[str], every: float, *, once: bool) -> 
         if once or all(stored.finished_at is not None for stored in runs):
             return
         took = time.monotonic() - began
-        time.sleep(max(every, LEAST_REST * took))
+        time.sleep(max(every, IDLE_RATIO * took))
 
 
 def _show(console: Console, runs: Sequence[StoredRun], panels: Sequence[PanelSoFar]) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 from falter.engine.sending import LOOK_AHEAD, ModelQueue, main_error
-from falter.records.batches import BatchBook, BatchClient, BatchStatus, StoredBatch
+from falter.records.batches import BatchClient, BatchLog, BatchStatus, StoredBatch
 from falter.records.errors import EndpointError, FalterError, RunStopped, refusal
 from falter.records.interfaces import ResponseStore, SharedStore
 from falter.records.planning import batched
@@ -42,7 +42,7 @@ Say = Callable[[str], None]
 async def run_batches(
     queues: Sequence[ModelQueue],
     store: ResponseStore,
-    log: BatchBook,
+    log: BatchLog,
     stop: asyncio.Event,
     say: Say,
 ) -> None:
@@ -73,7 +73,7 @@ class _BatchWork:
         self,
         queue: ModelQueue,
         store: ResponseStore,
-        log: BatchBook,
+        log: BatchLog,
         stop: asyncio.Event,
         say: Say,
     ) -> None:
@@ -416,7 +416,7 @@ class _BatchWork:
         """Store and count the responses of a batch, except to requests that have already failed."""
         fresh = [response for response in responses if response.key not in self._failed]
         if fresh:
-            self._log.land(batch, fresh)
+            self._log.store_results(batch, fresh)
             for response in fresh:
                 self._count(response)
 

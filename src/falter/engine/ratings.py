@@ -17,7 +17,7 @@ from falter.engine.config import ModelSpec
 from falter.engine.execution import Watch
 from falter.engine.findings import part_results
 from falter.measures.relevance import HumanEvaluation, corrected_rate
-from falter.protocols.judging import AGAIN, OUTPUT, PREFERENCE, SIMILARITY, quoted
+from falter.protocols.judging import OUTPUT, PREFERENCE, RETRY_OUTPUT, SIMILARITY, quoted
 from falter.protocols.protocol import PartResult
 from falter.protocols.relevance.human import human_sheet, read_human_sheets
 from falter.records.errors import UsageError
@@ -118,7 +118,7 @@ def calibrate_judge(
     left = [item for item in asked if item.key not in first and item.key not in failed]
     second: dict[str, int] = {}
     if left:
-        task = _task("calibration-again", left, AGAIN)
+        task = _task("calibration-again", left, RETRY_OUTPUT)
         second, more = _ask(spec, task, store, seed, watch)
         failed |= more
     verdicts = {**second, **first}

@@ -267,7 +267,7 @@ def _results(paths: Sequence[Path]) -> Iterator[tuple[Path, int, forms.ResultLin
                     number += 1
                     rest = line
                     while rest and not rest.endswith(b"\n"):  # the line is too long, or the last
-                        rest = file.readline(LONGEST_LINE)
+                        rest = file.readline(MAX_LINE_BYTES)
                     if line.strip():
                         yield path, number, forms.read_result(_json(line))
         except OSError as error:

@@ -33,7 +33,7 @@ from falter.engine.task_loading import load_tasks
 from falter.records.codec import to_json
 from falter.records.errors import DuplicateName, UsageError, refusal
 from falter.records.interfaces import Client, ConstrainedScorer, RewriteBank, Scorer
-from falter.records.planning import Asked, Condition, Target, count_cells, plan
+from falter.records.planning import Condition, PlannedRecipes, Target, count_cells, plan
 from falter.records.types import (
     Asking,
     Item,
@@ -71,7 +71,7 @@ class PanelPlan:
     concurrency: int
     because: str = ""
     thinks: bool = False
-    asked: Asked | None = None
+    asked: PlannedRecipes | None = None
     available: int = 0
 
     def requests(self, draws: int, repeats: int = 1, items: int | None = None) -> Iterator[Request]:

@@ -29,7 +29,7 @@ from falter.records.ids import short
 from falter.records.types import Run
 from falter.store.store import Store
 from falter.store.studies import StoredStudy, find_study, require_store, studies
-from falter.tasks.rows import is_rows, offer_rows
+from falter.tasks.rows import is_rows, keep_rows
 
 # Results that can be shown in every form: figures, tables, rows, reports.
 
@@ -328,10 +328,10 @@ def with_names(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     settings = _in_blocks(settings)
     data = settings.get("data")
     if is_rows(data):
-        settings = {**settings, "data": offer_rows(data)}
+        settings = {**settings, "data": keep_rows(data)}
     elif isinstance(data, Mapping) and "rows" in data:
         of_file = {name: value for name, value in data.items() if name != "rows"}
-        settings = {**settings, "data": {"path": offer_rows(data["rows"]), **of_file}}
+        settings = {**settings, "data": {"path": keep_rows(data["rows"]), **of_file}}
     return _with_models(settings)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from falter import __version__
-from falter.analysis.cache import Cosine, KnownCosines
+from falter.analysis.cache import CachedEncoder, Cosine
 from falter.analysis.meaning_checks import Rewording, meaning
 from falter.analysis.results import Meaning
 from falter.engine.conditions import conditions, hold_out
@@ -118,7 +118,7 @@ def encoder_if_there() -> Cosine | None:
     if not installed or find_weights(MINILM) is None:
         return None
     versions = [importlib.metadata.version(name) for name in ("onnxruntime", "tokenizers")]
-    return KnownCosines(Encoder.name, " ".join([MINILM.sha256, *versions]), minilm)
+    return CachedEncoder(Encoder.name, " ".join([MINILM.sha256, *versions]), minilm)
 
 
 def meaning_of(rewordings: Sequence[Rewording], **about: Any) -> Meaning:

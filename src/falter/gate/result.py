@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from falter.analysis.results import MOST_FAILED
+from falter.analysis.results import MAX_FAILED_SHARE
 from falter.gate.decision import CriterionResult, Verdict, gate_verdict
 from falter.gate.feasibility import CriterionPlan, GatePlan
 from falter.gate.requirements import CLEAN
@@ -77,7 +77,7 @@ class GateResult:
     @property
     def mostly_failed(self) -> bool:
         """Return True if so many requests failed that no criterion has a verdict."""
-        return self.failed > MOST_FAILED * self.cells
+        return self.failed > MAX_FAILED_SHARE * self.cells
 
     @property
     def passed(self) -> bool:

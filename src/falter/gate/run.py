@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter import __version__
-from falter.analysis.results import MOST_FAILED
+from falter.analysis.results import MAX_FAILED_SHARE
 from falter.analysis.table import Table, run_tables
 from falter.engine.execution import (
     Watch,
@@ -171,7 +171,7 @@ class _GateRun:
         cells = sum(table.planned for table in asked)
         # Outcome 4 is failed, 5 missing (`OUTCOMES`).
         failed = sum(int((table.in_plan & (table.outcome >= 4)).sum()) for table in asked)
-        if failed > MOST_FAILED * cells:
+        if failed > MAX_FAILED_SHARE * cells:
             results = tuple(map(without_verdict, results))
         return GateResult(
             lines=results,

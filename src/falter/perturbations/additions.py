@@ -10,7 +10,7 @@ from typing import Literal
 
 from falter.perturbations.base import protected_spans
 from falter.perturbations.options import shows_labels, untouched
-from falter.records.lazy_regex import late_regex, named_regex
+from falter.records.lazy_regex import lazy_regex, named_regex
 from falter.records.types import Prompt, Section, Span
 from falter.text.code import fences, is_code
 from falter.text.protection import blocked
@@ -92,7 +92,7 @@ def with_instruction(
 
 
 # "- milk", "B) Rome", "(2) Rome", "# Task"; not "Rome" or "I think".
-_LISTED = late_regex(r"\s*(?:[-*•#]|\(?(?:\d{1,2}|[A-Za-z])[.):])\s")
+_LISTED = lazy_regex(r"\s*(?:[-*•#]|\(?(?:\d{1,2}|[A-Za-z])[.):])\s")
 
 
 def with_sentence(prompt: Prompt, name: str, text: str) -> Prompt:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from falter.perturbations.base import locked_spans, prompt_perturbation
 from falter.perturbations.vocabulary import word_set
-from falter.records.lazy_regex import late_regex, named_regex
+from falter.records.lazy_regex import lazy_regex, named_regex
 from falter.records.render import choice_block
 from falter.records.rng import Rng
 from falter.records.types import Choicewise, Demonstration, Edit, Prompt, Section
@@ -95,7 +95,7 @@ _PLACE_REFERENCE = _named("place_reference")
 _SUSPECTS = word_set("refers_to_options")
 _ALONE = frozenset({"all", "both", "either", "four", "neither", "none", "the", "three"})
 _LONELY = _ALONE - {"the", "three", "four"}
-_TOKEN = late_regex(r"\w+")
+_TOKEN = lazy_regex(r"\w+")
 _COUNTED = _named("counted")
 
 

@@ -26,7 +26,7 @@ from falter.perturbations.template_parts import (
     template_range,
     template_units,
 )
-from falter.records.lazy_regex import late_regex, named_regex
+from falter.records.lazy_regex import lazy_regex, named_regex
 from falter.records.rng import Rng
 from falter.records.types import Demonstration, Prompt, Section, SectionKind, Span
 from falter.text.code import fences
@@ -39,21 +39,21 @@ _named = partial(named_regex, "perturbations")
 _LISTED_KINDS: tuple[SectionKind, ...] = ("instruction", "input", "document", "output_format")
 _TEMPLATE_KINDS: tuple[SectionKind, ...] = ("instruction", "output_format")
 # "- milk", "  • milk"; not "-milk", "milk".
-_BULLET = late_regex(r"([ \t]*)([-*•‣◦+])[ \t]+\S")
+_BULLET = lazy_regex(r"([ \t]*)([-*•‣◦+])[ \t]+\S")
 # Items that tell a story, or refer to each other, have an order that matters.
 _SEQUENTIAL = _named("sequential")
 # An item whose number would be wrong in another place. "1. Rome", "(b) Rome", "iv) Rome"; not
 # "Rome", "10 Rome".
-_NUMBERED = late_regex(r"\W*(?:\d{1,3}[.):]|\(?(?:[a-z]|[ivx]{1,4})[.)])\s", re.IGNORECASE)
+_NUMBERED = lazy_regex(r"\W*(?:\d{1,3}[.):]|\(?(?:[a-z]|[ivx]{1,4})[.)])\s", re.IGNORECASE)
 # Words that call a list a sequence, anywhere in the template's own words.
 _IN_THIS_ORDER = _named("in_this_order")
 # Words that call a list a sequence, in it or in its lead-in. For a list in the input, they count
 # anywhere.
 _ORDER = _named("order")
 # The order of lines with dates or times matters. "2024-05", "10:30"; not "May 5".
-_DATED = late_regex(r"\W*\d{1,4}[:/.-]\d{1,2}\b")
+_DATED = lazy_regex(r"\W*\d{1,4}[:/.-]\d{1,2}\b")
 # A line that goes on in the next one. "red and", "then", "("; not "red", "sand".
-_JOINED = late_regex(r"(?:\b(?:and|or|then)|[({\[])\s*$", re.IGNORECASE)
+_JOINED = lazy_regex(r"(?:\b(?:and|or|then)|[({\[])\s*$", re.IGNORECASE)
 
 
 def bullet_lists(text: str) -> Iterator[list[Span]]:

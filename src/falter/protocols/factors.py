@@ -24,10 +24,10 @@ from falter.stats.factorial import Anova, anova
 from falter.stats.multiplicity import holm
 
 Floats = NDArray[np.float64]
-UNASKED = (OUTCOMES.index("failed"), OUTCOMES.index("missing"))
-MANY_PANELS = 2
+NO_RESPONSE = (OUTCOMES.index("failed"), OUTCOMES.index("missing"))
+MAX_UNFOLDED_PANELS = 2
 """Maximum number of panels for which the table of tests is shown unfolded."""
-declared = figures_of("")
+declaration = figures_of("")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ def _panel(result: PartResult, table: Table, model: str, signature: str) -> Grid
         scorers=(table.panel.scorer,),
         scores=table.matrix(strict=result.analysis.unparsed == "wrong"),
         outputs=None if table.output is None else table.output[:, :, 0],
-        missing=np.isin(table.outcome[:, :, 0], UNASKED),
+        missing=np.isin(table.outcome[:, :, 0], NO_RESPONSE),
         levels={
             factor: tuple(configuration[place] for configuration in configurations)
             for place, factor in enumerate(grid)
@@ -114,12 +114,12 @@ def _panel(result: PartResult, table: Table, model: str, signature: str) -> Grid
 def factor_figures(panels: Sequence[GridPanel], level: float) -> Iterator[Figure]:
     """Yield tables of the tests within items, the means by level, and the interactions, if any."""
     rows = tuple(row for panel in panels for row in _tests(panel))
-    yield Grid(rows=rows, folded=len(panels) > MANY_PANELS, **declared("factors"))
+    yield Grid(rows=rows, folded=len(panels) > MAX_UNFOLDED_PANELS, **declaration("factors"))
     rows = tuple(row for panel in panels for row in _levels(panel, level))
-    yield Grid(rows=rows, **declared("levels"))
+    yield Grid(rows=rows, **declaration("levels"))
     rows = tuple(row for panel in panels for row in _interactions(panel, level))
     if rows:
-        yield Grid(rows=rows, **declared("interactions"))
+        yield Grid(rows=rows, **declaration("interactions"))
 
 
 def grid_anova(panels: Sequence[GridPanel], **how: Any) -> Anova:

@@ -36,17 +36,17 @@ RUBRICS: Mapping[str, str] = {
     for name in ("similarity", "faithfulness", "completeness", "relevance", "citations",
                  "conciseness")
 }  # fmt: skip
-OF_PAIRS = next(iter(RUBRICS))
+PAIR_RUBRIC = next(iter(RUBRICS))
 """Name of the only rubric that compares two responses; the other rubrics rate one response."""
-SIMILARITY = RUBRICS[OF_PAIRS]
-LONGEST_RUBRIC = 20_000
+SIMILARITY = RUBRICS[PAIR_RUBRIC]
+MAX_RUBRIC_CHARACTERS = 20_000
 
 
 def read_rubrics(path: Path) -> dict[str, str]:
     """Return the bundled rubrics by name; texts of a YAML file replace rubrics of the same name.
 
     Raises UsageError for an unreadable file or a file without a mapping. Raises UnknownName or
-    InvalidValue for an unknown name, an empty text or a text over `LONGEST_RUBRIC` characters.
+    InvalidValue for an unknown name, an empty text or a text over `MAX_RUBRIC_CHARACTERS`.
     """
     import yaml
 
@@ -62,15 +62,15 @@ def read_rubrics(path: Path) -> dict[str, str]:
     for name, text in own.items():
         if name not in RUBRICS:
             raise UnknownName(f"rubric in {path}", str(name), RUBRICS)
-        if not isinstance(text, str) or not 0 < len(text.strip()) <= LONGEST_RUBRIC:
+        if not isinstance(text, str) or not 0 < len(text.strip()) <= MAX_RUBRIC_CHARACTERS:
             raise InvalidValue(
-                f"{path}: {name}", text, f"a text of up to {LONGEST_RUBRIC:,} characters"
+                f"{path}: {name}", text, f"a text of up to {MAX_RUBRIC_CHARACTERS:,} characters"
             )
     ours = {name: f"{text.strip()}\n{rubric('material')}" for name, text in own.items()}
     return {**RUBRICS, **ours}
 
 
-OUTPUT, AGAIN = rubric("output"), rubric("again")
+OUTPUT, RETRY_OUTPUT = rubric("output"), rubric("again")
 
 
 def quoted(text: str, longest: int) -> str:

@@ -16,8 +16,10 @@ from falter.records.figures import Column, Figure, Grid, Statement, Value
 from falter.records.types import Estimate
 
 APPENDIX = "Appendix"
-POINTS = "Drops are in points, each with its interval; a positive one is a loss."
-MEAN = "Every task counts the same. A mean over tasks is about these tasks, and items like theirs."
+POINTS_NOTE = "Drops are in points, each with its interval; a positive one is a loss."
+MEAN_NOTE = (
+    "Every task counts the same. A mean over tasks is about these tasks, and items like theirs."
+)
 
 
 # Names and texts of figures
@@ -28,7 +30,7 @@ def figures_of(protocol: str) -> Declared:
     return Declared("falter.protocols", protocol)
 
 
-declared = figures_of("")
+declaration = figures_of("")
 
 
 # Chapters and findings
@@ -42,19 +44,19 @@ def chapter(title: str, figures: Iterable[Figure], *, folded: bool = False) -> t
 
 
 def findings(
-    sentences: Iterable[str], results: Sequence[PartResult], *, unread_are: str | None = None
+    sentences: Iterable[str], results: Sequence[PartResult], *, unparsed_count_as: str | None = None
 ) -> Statement:
     """Return the findings of a protocol, with counts of requests and of unparsed responses.
 
-    `unread_are` is the word for how unparsed responses count, by default the analysis's word.
-    `results` must not be empty.
+    `unparsed_count_as` is the word for how unparsed responses count, by default the analysis's
+    word. `results` must not be empty.
     """
     asked, judged = (
         [p.counts for r in results if (r.part.judges is None) is models for p in asked_panels(r)]
         for models in (True, False)
     )
-    counted = unread_are or results[0].analysis.unparsed
-    return answer_of(sentences, asked, judged, unread_are=counted)
+    counted = unparsed_count_as or results[0].analysis.unparsed
+    return answer_of(sentences, asked, judged, unparsed_count_as=counted)
 
 
 def asked_panels(result: PartResult) -> list[PanelResult]:
@@ -77,7 +79,7 @@ def grid_named(figures: Iterable[Figure], name: str) -> Grid | None:
 # Accuracy and drops
 
 
-class WayOfAsking(NamedTuple):
+class PromptingPart(NamedTuple):
     """A part and a label for its way of prompting, such as `zero-shot`."""
 
     how: str
@@ -108,7 +110,7 @@ def average(panels: Sequence[PanelResult], pick: Pick) -> Estimate | None:
     return mean_over_tasks(estimates) if estimates else None
 
 
-def drops_grid(ways: Sequence[WayOfAsking]) -> Grid:
+def drops_grid(ways: Sequence[PromptingPart]) -> Grid:
     """Return the table of mean drops by group, with a row per model and way of asking."""
     groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
     rows: list[tuple[Value, ...]] = []
@@ -127,21 +129,23 @@ def drops_grid(ways: Sequence[WayOfAsking]) -> Grid:
     tasks = list(dict.fromkeys(t.panel.task for way in ways for t in way.result.tables))
     recipes = max((len(p.recipes) for way in ways for p in way.result.analysis.panels), default=0)
     text = [
-        f"{POINTS} Mean over {_listed(tasks)}." if len(tasks) > 1 else f"{POINTS} On {tasks[0]}.",
+        f"{POINTS_NOTE} Mean over {_listed_names(tasks)}."
+        if len(tasks) > 1
+        else f"{POINTS_NOTE} On {tasks[0]}.",
         f"Micro: mean over the {recipes} perturbations; macro: mean over their groups.",
     ]
     if len(tasks) > 1:
-        text.append(MEAN)
-    return Grid(rows=tuple(rows), **declared("drops", _drop_columns(groups), text))
+        text.append(MEAN_NOTE)
+    return Grid(rows=tuple(rows), **declaration("drops", _drop_columns(groups), text))
 
 
-def group_grids(ways: Sequence[WayOfAsking]) -> tuple[Grid, ...]:
+def group_grids(ways: Sequence[PromptingPart]) -> tuple[Grid, ...]:
     """Return a table per group: accuracy and drop under each perturbation of the group."""
     groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
     return tuple(_group_grid(ways, group) for group in groups)
 
 
-def _group_grid(ways: Sequence[WayOfAsking], group: str) -> Grid:
+def _group_grid(ways: Sequence[PromptingPart], group: str) -> Grid:
     labels = list(
         dict.fromkeys(
             r.label
@@ -161,10 +165,10 @@ def _group_grid(ways: Sequence[WayOfAsking], group: str) -> Grid:
         rows.append((model, how, baseline, *cells, average(panels, group_drop(group))))
     columns = [column for label in labels for column in _recipe_columns(label)]
     name = group.replace(" ", "-")
-    return Grid(rows=tuple(rows), **declared("group", columns, name=name, title=_title(group)))
+    return Grid(rows=tuple(rows), **declaration("group", columns, name=name, title=_title(group)))
 
 
-def tasks_grid(ways: Sequence[WayOfAsking]) -> Grid:
+def tasks_grid(ways: Sequence[PromptingPart]) -> Grid:
     """Return the drops by group for each task, with baseline, brittleness and noise floor."""
     groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
     rows: list[tuple[Value, ...]] = []
@@ -184,7 +188,7 @@ def tasks_grid(ways: Sequence[WayOfAsking]) -> Grid:
                     panel.noise_floor,
                 )
             )
-    return Grid(rows=tuple(rows), **declared("tasks", _drop_columns(groups)))
+    return Grid(rows=tuple(rows), **declaration("tasks", _drop_columns(groups)))
 
 
 def recipes_grid(result: PartResult, name: str, title: str, text: Sequence[str] = ()) -> Grid:
@@ -205,7 +209,7 @@ def recipes_grid(result: PartResult, name: str, title: str, text: Sequence[str] 
         columns += [*_recipe_columns(label), Column(name="Changed", unit="count", over=label)]
     notes = [note for p in result.analysis.panels for note in p.notes if "chance" in note]
     text = (*text, *dict.fromkeys(notes))
-    return Grid(rows=tuple(rows), **declared("recipes", columns, text, name=name, title=title))
+    return Grid(rows=tuple(rows), **declaration("recipes", columns, text, name=name, title=title))
 
 
 def counts_grid(results: Sequence[PartResult]) -> Grid:
@@ -228,7 +232,7 @@ def counts_grid(results: Sequence[PartResult]) -> Grid:
         )
         for name in names
     )
-    return Grid(rows=tuple(rows), **declared("counts", columns))
+    return Grid(rows=tuple(rows), **declaration("counts", columns))
 
 
 def _drop_columns(groups: Sequence[str]) -> list[Column]:
@@ -242,7 +246,7 @@ def _recipe_columns(label: str) -> list[Column]:
     ]
 
 
-def rows_of(ways: Sequence[WayOfAsking]) -> Iterator[tuple[str, str, list[PanelResult]]]:
+def rows_of(ways: Sequence[PromptingPart]) -> Iterator[tuple[str, str, list[PanelResult]]]:
     """Yield model, way of asking and panels for every row of a table, model by model."""
     for model in dict.fromkeys(model for way in ways for model in models_of(way.result)):
         for way in ways:
@@ -268,6 +272,6 @@ def _title(group: str) -> str:
     return group[:1].upper() + group[1:]
 
 
-def _listed(tasks: Sequence[str]) -> str:
+def _listed_names(tasks: Sequence[str]) -> str:
     shown = ", ".join(tasks[:8])
     return f"{shown} and {len(tasks) - 8} more" if len(tasks) > 8 else shown

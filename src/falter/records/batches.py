@@ -1,7 +1,7 @@
 """Records and protocols of batch APIs: requests that a provider answers together, within a day.
 
 A client submits batches and reads their results (`BatchDesk`), the store records them
-(`BatchBook`), and the engine uses both.
+(`BatchLog`), and the engine uses both.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class BatchClient(Client, Protocol):
     def batches(self) -> BatchDesk: ...
 
 
-class BatchBook(Protocol):
+class BatchLog(Protocol):
     """The part of the store that records batches."""
 
     def record(self, model: Model, keys: Sequence[str], asked: str) -> StoredBatch | None:
@@ -152,7 +152,7 @@ class BatchBook(Protocol):
         self, batch: StoredBatch, state: BatchState, *, name: str | None, said: str = ""
     ) -> StoredBatch: ...
 
-    def land(self, batch: StoredBatch, responses: Sequence[Response]) -> None:
+    def store_results(self, batch: StoredBatch, responses: Sequence[Response]) -> None:
         """Store the results, responses and failures, in one commit."""
 
 

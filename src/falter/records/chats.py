@@ -12,7 +12,7 @@ from falter.records.types import Response, Section, SectionKind
 
 SCHEMAS = ("parameters", "input_schema", "inputSchema")
 """The keys of a tool's schema: OpenAI's, Anthropic's and MCP's."""
-MOST_DEPTH = 40
+MAX_DEPTH = 40
 """Largest nesting depth of a call or a tool. Python's recursion ends at 1,000."""
 
 
@@ -30,7 +30,7 @@ def plain_json(text: str) -> Any:
         value = json.loads(text, parse_constant=_no_number)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
-    if depth(value) > MOST_DEPTH:
+    if depth(value) > MAX_DEPTH:
         raise ValueError("nested too deeply")
     return value
 
@@ -51,17 +51,19 @@ def _no_number(name: str) -> None:
 def depth(value: Any) -> int:
     """Return the nesting depth of lists and mappings, counted without recursion.
 
-    Counting ends at `MOST_DEPTH` + 1.
+    Counting ends at `MAX_DEPTH` + 1.
     """
     level, count = [value], 0
-    while level and count <= MOST_DEPTH:
-        inner = (v.values() if isinstance(v, dict) else v for v in level if isinstance(v, DEEP))
+    while level and count <= MAX_DEPTH:
+        inner = (
+            v.values() if isinstance(v, dict) else v for v in level if isinstance(v, NESTED_TYPES)
+        )
         level = [v for values in inner for v in values]
         count += bool(level)
     return count
 
 
-DEEP = (dict, list)
+NESTED_TYPES = (dict, list)
 
 
 # Texts of calls and results in sections and messages
@@ -232,10 +234,12 @@ def _turn_sections(
     role, text = turn["role"], turn["content"]
     if role == "system":
         name = "system" if number == 1 else f"system_{number}"
-        yield from _filled(name, "system", text, documents, opens=number > 1)
+        yield from _sections_of_text(name, "system", text, documents, opens=number > 1)
     elif role == "user":
         kind: SectionKind = "input" if is_last else "earlier"
-        yield from _filled("input" if is_last else f"user_{number}", kind, text, documents)
+        yield from _sections_of_text(
+            "input" if is_last else f"user_{number}", kind, text, documents
+        )
     elif role == "tool":
         yield Section(name=f"result:{turn['id']}", kind="result", text=text, opens=True)
     else:
@@ -246,7 +250,7 @@ def _turn_sections(
             yield Section(name=f"call:{call['id']}", kind="call", text=text, opens=True)
 
 
-def _filled(
+def _sections_of_text(
     name: str, kind: SectionKind, text: str, documents: Sequence[Section], opens: bool = True
 ) -> Iterable[Section]:
     """Yield the sections of a turn's text, with the documents in their place."""
@@ -272,10 +276,10 @@ def last_turn(sections: Sequence[Section]) -> tuple[int, int]:
     start = end = said[-1] if said else 0
     while start and not sections[start].opens:
         start -= 1
-    while end < len(sections) and (end == start or _goes_on(sections[end])):
+    while end < len(sections) and (end == start or _continues_turn(sections[end])):
         end += 1
     return (start, end) if said else (0, 0)
 
 
-def _goes_on(section: Section) -> bool:
+def _continues_turn(section: Section) -> bool:
     return not section.opens and section.kind not in ("tool", "reply", "call", "result", "system")

@@ -21,7 +21,7 @@ Read = Callable[[Any], Any]
 
 # Unicode categories that change a terminal or the layout of a text: control characters, marks that
 # reorder text, lone surrogates, separators of lines and paragraphs.
-_ACTING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_ACTING_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def json_text(value: Any, *, pretty: bool = False) -> str:
@@ -30,7 +30,7 @@ def json_text(value: Any, *, pretty: bool = False) -> str:
     It is one line, or indented if `pretty`.
     """
     text = _pretty(value) if pretty else json.dumps(value, ensure_ascii=False, allow_nan=False)
-    acting = {c for c in set(text) - {"\n"} if category(c) in _ACTING}
+    acting = {c for c in set(text) - {"\n"} if category(c) in _ACTING_CATEGORIES}
     return text.translate({ord(c): _escape(c) for c in acting})
 
 
@@ -84,21 +84,25 @@ def _reader(kind: Any) -> Read:
     if origin is tuple:
         return _tuple_reader(arguments)
     if origin is Literal or not arguments:
-        return _as_it_is
+        return _unchanged_value
     if isinstance(origin, type) and issubclass(origin, Mapping):
         inner = _reader(arguments[1])
-        return dict if inner is _as_it_is else lambda data: {k: inner(v) for k, v in data.items()}
+        return (
+            dict
+            if inner is _unchanged_value
+            else lambda data: {k: inner(v) for k, v in data.items()}
+        )
     raise TypeError(f"cannot rebuild {kind!r}")
 
 
-def _as_it_is(data: Any) -> Any:
+def _unchanged_value(data: Any) -> Any:
     return data
 
 
 def _record_reader(cls: type) -> Read:
     hints = get_type_hints(cls)
     readers = {name: _reader(hints[name]) for name in _names(cls)}
-    deep = {name: rebuild for name, rebuild in readers.items() if rebuild is not _as_it_is}
+    deep = {name: rebuild for name, rebuild in readers.items() if rebuild is not _unchanged_value}
 
     def record(values: Any) -> Any:
         try:
@@ -123,7 +127,7 @@ def _union_reader(arguments: tuple[Any, ...]) -> Read:
     """Return a reader for a union: dicts become its first record class, other values stay."""
     records = [a for a in arguments if isinstance(a, type) and is_dataclass(a)]
     if not records:
-        return _as_it_is
+        return _unchanged_value
     record_reader = _reader(records[0])
     return lambda data: record_reader(data) if isinstance(data, dict) else data
 
@@ -132,7 +136,7 @@ def _tuple_reader(arguments: tuple[Any, ...]) -> Read:
     readers = [_reader(a) for a in arguments if a is not Ellipsis]
     if arguments[-1] is Ellipsis:
         inner = readers[0]
-        if inner is _as_it_is:
+        if inner is _unchanged_value:
             return tuple
         return lambda data: tuple([inner(value) for value in data])
     return lambda data: tuple([r(value) for r, value in zip(readers, data, strict=True)])

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import cast
 
 
-class _LateRegex:
+class _LazyRegex:
     """Proxy of a compiled expression. It compiles at the first access and caches each method."""
 
     def __init__(self, pattern: str, flags: int) -> None:
@@ -26,34 +26,34 @@ class _LateRegex:
         return value
 
     def __repr__(self) -> str:
-        return f"late_regex({self._source[0]!r})"
+        return f"lazy_regex({self._source[0]!r})"
 
 
-def late_regex(pattern: str, flags: int = 0) -> re.Pattern[str]:
+def lazy_regex(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """Return a proxy with the methods of a compiled expression; functions of `re` refuse it.
 
     `match.re` is the compiled expression, not this proxy, so do not test `match.re is pattern`.
 
-    >>> late_regex("b+").sub("c", "abba")
+    >>> lazy_regex("b+").sub("c", "abba")
     'aca'
     """
-    return cast("re.Pattern[str]", _LateRegex(pattern, flags))
+    return cast("re.Pattern[str]", _LazyRegex(pattern, flags))
 
 
-def named_regex(room: str, name: str) -> re.Pattern[str]:
+def named_regex(package: str, name: str) -> re.Pattern[str]:
     """Return an expression of a package's `data/patterns.txt`, compiled at its first use."""
-    return late_regex(named_patterns(room)[name])
+    return lazy_regex(named_patterns(package)[name])
 
 
 @cache
-def named_patterns(room: str) -> dict[str, str]:
+def named_patterns(package: str) -> dict[str, str]:
     """Return the sources of the expressions in a package's `data/patterns.txt`, by name.
 
     An expression is indented below its name. Its lines are joined without the blanks around them.
     `⟨name⟩` inserts an earlier expression. A name that begins with `#` is a comment.
     """
     named: dict[str, str] = {}
-    text = (files("falter") / room / "data" / "patterns.txt").read_text("utf-8")
+    text = (files("falter") / package / "data" / "patterns.txt").read_text("utf-8")
     for block in re.split(r"\n+(?=\S)", text):
         name, *lines = block.split("\n")
         pattern = "".join(map(str.strip, lines))

@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from falter.records.figures import HeadNumber, Unit, Value
 from falter.records.types import Estimate
 
-NONE = "–"
+NO_VALUE = "–"
 MINUS = "−"
 
 
 def _fixed(value: float | None, digits: int, *, sign: bool = False) -> str:
     if value is None or math.isnan(value):
-        return NONE
+        return NO_VALUE
     if math.isinf(value):
         return "∞" if value > 0 else f"{MINUS}∞"
     text = f"{abs(value):,.{digits}f}"
@@ -66,7 +66,7 @@ def count(value: float | None) -> str:
 def p_value(value: float | None) -> str:
     """Return a p-value: `0.012`, `<0.001`, `>0.999`. It is never shown as 0."""
     if value is None or math.isnan(value):
-        return NONE
+        return NO_VALUE
     if value < 0.001:
         return "<0.001"
     return ">0.999" if 0.9995 <= value < 1.0 else f"{value:.3f}"
@@ -82,7 +82,7 @@ def date(seconds: float) -> str:
     try:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
     except (OverflowError, ValueError, OSError):
-        return NONE
+        return NO_VALUE
 
 
 _RENDER = {
@@ -96,7 +96,7 @@ _RENDER = {
     "count": count,
     "text": coefficient,
 }
-_BARE: frozenset[Unit] = frozenset({"p", "count", "text"})
+_UNITS_WITHOUT_INTERVAL: frozenset[Unit] = frozenset({"p", "count", "text"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,8 @@ class Shown:
 
     def with_unit(self, unit: str) -> str:
         """Return both with the unit after the number: `62.0 % [52.2, 70.9]`."""
-        if self.value == NONE:
-            return NONE
+        if self.value == NO_VALUE:
+            return NO_VALUE
         return f"{self.value}{unit} {self.interval}".rstrip()
 
 
@@ -125,9 +125,9 @@ def shown(estimate: Estimate, kind: Unit) -> Shown:
     """
     render = _RENDER[kind]
     if estimate.value is None:
-        return Shown(NONE, "")
+        return Shown(NO_VALUE, "")
     unbounded = estimate.low is None and estimate.high is None
-    if unbounded and (kind in _BARE or estimate.method.startswith("none")):
+    if unbounded and (kind in _UNITS_WITHOUT_INTERVAL or estimate.method.startswith("none")):
         return Shown(render(estimate.value), "")
     return Shown(render(estimate.value), f"[{render(estimate.low)}, {render(estimate.high)}]")
 
@@ -144,4 +144,6 @@ def as_text(value: Value, kind: Unit) -> str:
 def headline(number: HeadNumber) -> str:
     """Return a key number as text: `62.0 % [52.2, 70.9]`, or a dash."""
     unit = " %" if number.unit == "percent" else ""
-    return NONE if number.estimate is None else shown(number.estimate, number.unit).with_unit(unit)
+    return (
+        NO_VALUE if number.estimate is None else shown(number.estimate, number.unit).with_unit(unit)
+    )

@@ -12,11 +12,11 @@ from falter.records import render
 from falter.records.errors import UsageError
 from falter.records.types import Item, Model, Recipe, Request, Variant, Way
 
-Asked = Mapping[str, frozenset[str]]
+PlannedRecipes = Mapping[str, frozenset[str]]
 """Ids of the recipes to send for each item, by the item's key, if a budget leaves some out."""
 # A rule of thumb: tokenisers and languages differ.
 CHARACTERS_A_TOKEN = 4
-FEWEST_KEPT = 1024
+MIN_CACHED_TOKENS = 1024
 """Smallest common beginning, in tokens, that providers cache."""
 
 
@@ -148,7 +148,7 @@ def plan(
     *,
     draws: int = 1,
     repeats: int = 1,
-    asked: Asked | None = None,
+    asked: PlannedRecipes | None = None,
 ) -> Iterator[Request]:
     """Yield every request of one target lazily, item by item; `asked` restricts the recipes.
 
@@ -171,7 +171,7 @@ def count_cells(
     conditions: Sequence[Condition],
     draws: int,
     repeats: int,
-    asked: Asked | None = None,
+    asked: PlannedRecipes | None = None,
 ) -> int:
     """Return the number of requests that `plan` will yield for one target."""
     costs = {c.recipe.id: repeats * (draws if c.random else 1) for c in conditions}
@@ -244,7 +244,7 @@ def batched(requests: Iterable[Request], size: int) -> Iterator[list[Request]]:
 
 def _shared_tokens(before: str, text: str) -> int:
     """Return the common tokens at the start of two prompts; 0 if they are too few for a cache."""
-    fewest = FEWEST_KEPT * CHARACTERS_A_TOKEN
+    fewest = MIN_CACHED_TOKENS * CHARACTERS_A_TOKEN
     if len(text) < fewest or before[:fewest] != text[:fewest]:
         return 0
     pairs = zip(before[fewest:], text[fewest:], strict=False)

@@ -33,13 +33,15 @@ def with_choices(
 ) -> Prompt:
     """Return the prompt with other options; sections that list them are rewritten as one edit."""
     text = choice_block(labels, choices, prompt.choice_format)
-    sections = tuple(_rewritten(s, text) if s.kind == "choices" else s for s in prompt.sections)
+    sections = tuple(
+        _rewritten_section(s, text) if s.kind == "choices" else s for s in prompt.sections
+    )
     return replace(
         prompt, sections=sections, choices=tuple(choices), labels=tuple(labels), target=target
     )
 
 
-def _rewritten(section: Section, text: str) -> Section:
+def _rewritten_section(section: Section, text: str) -> Section:
     grown = sum(e.new_end - e.new_start - e.end + e.start for e in section.edits)
     whole = Edit(start=0, end=len(section.text) - grown, new_start=0, new_end=len(text))
     return replace(section, text=text, edits=(whole,) if text != section.text else section.edits)
@@ -80,13 +82,13 @@ def messages(prompt: Prompt) -> tuple[Message, ...]:
             continue
         if role == "assistant" and before != "user" and not section.opens:
             turns.append(("user", ""))
-        turns.append((role, _said(section)))
+        turns.append((role, _turn_text(section)))
     if not turns or turns[-1][0] == "assistant":
         turns.append(("user", ""))
     return (*out, *turns)
 
 
-def _said(section: Section) -> str:
+def _turn_text(section: Section) -> str:
     if section.kind == "result":
         return result_text(section.name.partition(":")[2], section.text)
     return section.text.strip() if section.kind == "reply" else section.text

@@ -12,21 +12,23 @@ from typing import Any
 
 from falter.records.errors import inert
 
-LIMIT = 4_000
-LABEL = 120
+MAX_TEXT_CHARACTERS = 4_000
+MAX_LABEL_CHARACTERS = 120
 _SLACK = 20
 
 # Controls except tab and newline, lone surrogates, and characters that are without width or change
 # the writing direction. A zero-width joiner between two emoji belongs to them and stays.
 _EMOJI = "\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
-_ACTING = (
+_ACTING_CHARACTERS = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
     "\ud800-\udfff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff]"
 )
-_HIDDEN = re.compile(f"(?!(?<=[{_EMOJI}])\u200d(?=[{_EMOJI}])){_ACTING}")
-_MAY_HIDE = re.compile(_ACTING).search  # a quick test, because most texts have none of these
+_HIDDEN = re.compile(f"(?!(?<=[{_EMOJI}])\u200d(?=[{_EMOJI}])){_ACTING_CHARACTERS}")
+_MAY_HIDE = re.compile(
+    _ACTING_CHARACTERS
+).search  # a quick test, because most texts have none of these
 _SPACING = re.compile(r"(\n|\t| {2,}|^ | $|[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000])")
 
 
@@ -64,7 +66,7 @@ def unhide(text: str) -> str:
     return _HIDDEN.sub(lambda match: f"⟨{_name(match[0])}⟩", text)
 
 
-def line(text: str, limit: int = LABEL) -> str:
+def line(text: str, limit: int = MAX_LABEL_CHARACTERS) -> str:
     """Return the text on one line for terminals and table cells, clipped, with nothing hidden."""
     head, note = clip(text, limit)
     return unhide(head).replace("\n", "⏎").replace("\t", "⇥") + note
@@ -83,32 +85,32 @@ def spreadsheet_cell(value: Any) -> Any:
     return repr(value) if isinstance(value, float) else value
 
 
-def text_only(text: str, limit: int = LIMIT) -> Html:
+def text_only(text: str, limit: int = MAX_TEXT_CHARACTERS) -> Html:
     """Return the text escaped and clipped for attributes and titles, which allow no elements."""
     head, note = clip(text, limit)
     return Html(html.escape(unhide(head), quote=True) + note)
 
 
-def escape(text: str, limit: int = LIMIT) -> Html:
+def escape(text: str, limit: int = MAX_TEXT_CHARACTERS) -> Html:
     """Return the text as markup: escaped, clipped, with hidden characters spelled out."""
     head, note = clip(text, limit)
     if note:
-        return Html(f'{_escaped(head)}<span class="ctl">{note}</span>')
-    return Html(_escaped(head))
+        return Html(f'{_escaped_text(head)}<span class="ctl">{note}</span>')
+    return Html(_escaped_text(head))
 
 
-def edited(text: str, limit: int = LIMIT) -> Html:
+def edited(text: str, limit: int = MAX_TEXT_CHARACTERS) -> Html:
     """Return the text as `escape` does, with newlines, tabs and unusual spaces made visible.
 
     Spaces at the edges and repeated spaces are made visible too.
     """
     head, note = clip(text, limit)
     cut = _SPACING.split(head)
-    parts = [_spacing(part) if n % 2 else _escaped(part) for n, part in enumerate(cut)]
+    parts = [_visible_spacing(part) if n % 2 else _escaped_text(part) for n, part in enumerate(cut)]
     return Html("".join(parts) + (_control(note) if note else ""))
 
 
-def _escaped(text: str) -> str:
+def _escaped_text(text: str) -> str:
     if _MAY_HIDE(text) is None:
         return html.escape(text, quote=True)
     out, at = [], 0
@@ -118,7 +120,7 @@ def _escaped(text: str) -> str:
     return "".join((*out, html.escape(text[at:], quote=True)))
 
 
-def _spacing(text: str) -> str:
+def _visible_spacing(text: str) -> str:
     if text == "\n":
         return _control("⏎") + "\n"
     if text == "\t":

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from falter.records.figures import Unit
-from falter.records.numbers import NONE, shown
+from falter.records.numbers import NO_VALUE, shown
 from falter.records.types import Estimate
-from falter.report.escape import LABEL, Html, escape, text_only
+from falter.report.escape import MAX_LABEL_CHARACTERS, Html, escape, text_only
 from falter.report.words import few, provenance, reason
 
 _VOID = frozenset({"br", "col", "input", "meta", "wbr"})
@@ -33,24 +33,27 @@ def tag(name: str, /, *children: str, **attributes: Attribute) -> Html:
 
 
 _JOINT = re.compile(r"(?<=[a-z0-9])([_:/+=,@.-])(?=[A-Za-z0-9])")
-_LONGEST_WORD, _CHUNK = 24, 12
-_LONG = re.compile(r"[^\s<>&]{14,}")
+_MAX_WORD_CHARACTERS, _CHARACTERS_PER_BREAK = 24, 12
+_LONG_WORD = re.compile(r"[^\s<>&]{14,}")
 
 
-def label(text: str, limit: int = LABEL) -> Html:
+def label(text: str, limit: int = MAX_LABEL_CHARACTERS) -> Html:
     """Return an untrusted name in its own writing direction, with possible line breaks.
 
     A long name may break after signs such as `_`, `-` and `/`. A piece longer than any word may
     break every few characters.
     """
-    return tag("bdi", Html(_LONG.sub(_with_breaks, escape(text, limit))))
+    return tag("bdi", Html(_LONG_WORD.sub(_with_breaks, escape(text, limit))))
 
 
 def _with_breaks(word: re.Match[str]) -> str:
     parts = _JOINT.sub(r"\1<wbr>", word[0]).split("<wbr>")
     return "<wbr>".join(
-        "<wbr>".join(part[at : at + _CHUNK] for at in range(0, len(part), _CHUNK))
-        if len(part) > _LONGEST_WORD
+        "<wbr>".join(
+            part[at : at + _CHARACTERS_PER_BREAK]
+            for at in range(0, len(part), _CHARACTERS_PER_BREAK)
+        )
+        if len(part) > _MAX_WORD_CHARACTERS
         else part
         for part in parts
     )
@@ -73,7 +76,7 @@ def number(estimate: Estimate, unit: Unit, sign: str = "") -> Html:
 def dash(estimate: Estimate) -> Html:
     """Return the dash for a missing number, with the reason in the tooltip."""
     why = f"{reason(estimate.status)}\n{provenance(estimate)}"
-    return tag("abbr", NONE, class_="none", title=why)
+    return tag("abbr", NO_VALUE, class_="none", title=why)
 
 
 def head(*children: str, **attributes: Attribute) -> Html:

@@ -34,7 +34,7 @@ from falter.report.markup import label, tag
 from falter.report.style import FIGURE_STYLE, STYLE
 from falter.report.tables import grids
 from falter.report.words import (
-    FEW,
+    FEW_ITEMS,
     PAGE_GUIDE,
     about,
     counted,
@@ -51,9 +51,9 @@ from falter.report.words import (
 # Figures as chapters of the page: title, text, picture, and all of its numbers folded away.
 
 
-_PLAIN = re.compile(r"[a-z][a-z0-9_-]{0,60}")
-_RESERVED = "study-"
-MUTED = f"Numbers about fewer than {FEW} items are muted and in italics."
+_PLAIN_NAME = re.compile(r"[a-z][a-z0-9_-]{0,60}")
+_RESERVED_PREFIX = "study-"
+MUTED_NOTE = f"Numbers about fewer than {FEW_ITEMS} items are muted and in italics."
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,9 @@ def placed(figures: Iterable[Figure], *, numbered: bool, first: int = 1) -> list
     used: set[str] = set()
     places = []
     for place, figure in enumerate(figures, start=1):
-        name = figure.name if _PLAIN.fullmatch(figure.name) else f"figure-{place}"
-        while name in used or name.startswith(_RESERVED):
-            name = f"{name.removeprefix(_RESERVED)}-{place}"
+        name = figure.name if _PLAIN_NAME.fullmatch(figure.name) else f"figure-{place}"
+        while name in used or name.startswith(_RESERVED_PREFIX):
+            name = f"{name.removeprefix(_RESERVED_PREFIX)}-{place}"
         used.add(name)
         number = place - 1 + first
         places.append(Placed(figure, name, number if numbered and number else None))
@@ -129,9 +129,13 @@ def _figure(place: Placed, scales: Mapping[str, Scale], level: str) -> Html:
     figure = place.figure
     title = label(figure.title or figure.name, 200)
     number = () if place.number is None else (tag("span", str(place.number), class_="no"),)
-    content = [*_words(figure), *_small(about(figure)), drawn(figure, scales)]
+    content = [*_words(figure), *_small_print(about(figure)), drawn(figure, scales)]
     muted = any(map(few, estimates(figure)))
-    content += [*_small(dashes(figure)), *_small(MUTED if muted else ""), *_numbers(figure)]
+    content += [
+        *_small_print(dashes(figure)),
+        *_small_print(MUTED_NOTE if muted else ""),
+        *_numbers(figure),
+    ]
     if figure.folded:
         content = [tag("details", tag("summary", *number, title), *content)]
     elif not isinstance(figure, Headline):
@@ -150,7 +154,7 @@ def _words(figure: Figure) -> list[Html]:
     return words
 
 
-def _small(text: str) -> list[Html]:
+def _small_print(text: str) -> list[Html]:
     return [tag("p", text, class_="small muted")] if text else []
 
 

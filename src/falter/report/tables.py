@@ -46,7 +46,7 @@ def doses(figure: Curves) -> tuple[float, ...]:
     return tuple(sorted({x for curve in figure.curves for x, _ in curve.points}))
 
 
-def split(sizes: Sequence[int], room: int) -> list[list[int]]:
+def split_columns(sizes: Sequence[int], room: int) -> list[list[int]]:
     """Return the column numbers in parts whose sizes fit `room`, at least one column each."""
     parts: list[list[int]] = [[]]
     used = 0
@@ -124,7 +124,7 @@ def word_diff(segments: Sequence[Segment]) -> str:
     return "".join(parts)
 
 
-def _pairs(figure: HeatMap) -> Grid:
+def _heat_map_table(figure: HeatMap) -> Grid:
     """Return a table with a row per cell, which leaves room for interval and p-value."""
     rows = [
         (down, across, cell, None if cell is None else cell.p_value, cell and cell.items)
@@ -142,7 +142,7 @@ def _pairs(figure: HeatMap) -> Grid:
     return _grid(figure, columns, rows, labels=2)
 
 
-def _doses(figure: Curves) -> Grid:
+def _curve_table(figure: Curves) -> Grid:
     """Return a table with a row per curve and a column per dose.
 
     A chart with a true scale, such as a scatter plot, has a row per point.
@@ -191,8 +191,8 @@ def _breakdown(figure: Breakdown) -> Grid:
 _TABLES: Mapping[type, Callable[[Any], Grid]] = {
     Headline: _head_numbers,
     Forest: _forest,
-    HeatMap: _pairs,
-    Curves: _doses,
+    HeatMap: _heat_map_table,
+    Curves: _curve_table,
     Bars: _parts,
     Breakdown: _breakdown,
 }

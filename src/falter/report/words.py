@@ -28,11 +28,11 @@ from falter.report.style import data
 _WORDS = tomllib.loads(data("words.toml"))
 _REASONS: dict[EstimateStatus, str] = _WORDS["reasons"]
 _UNITS: dict[Unit, str] = _WORDS["units"]
-_SHORT: dict[Unit, str] = _WORDS["short_units"]
+_SHORT_UNITS: dict[Unit, str] = _WORDS["short_units"]
 _BRACKETS: dict[str, str] = _WORDS["brackets"]
 GUIDE: tuple[str, ...] = tuple(_WORDS["guide"])
 PAGE_GUIDE: tuple[str, ...] = tuple(_WORDS["page_guide"])
-FEW = 10
+FEW_ITEMS = 10
 
 
 def guide(study: Study) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def excludes_zero(estimate: Estimate) -> bool:
 
 def few(estimate: Estimate) -> bool:
     """Return True if a number is about so few items that it is muted on the page."""
-    return 0 < estimate.items < FEW and estimate.value is not None
+    return 0 < estimate.items < FEW_ITEMS and estimate.value is not None
 
 
 def colour(value: object, unit: Unit) -> str:
@@ -72,24 +72,26 @@ def colour(value: object, unit: Unit) -> str:
 
 def heading(column: Column, grid: Grid) -> str:
     """Return a column's name, with its unit if the table's columns have different units."""
-    if column.unit not in _SHORT or len(_open_units(grid)) < 2:
+    if column.unit not in _SHORT_UNITS or len(_unnamed_units(grid)) < 2:
         return column.name
     return with_unit(column.name, column.unit)
 
 
 def with_unit(name: str, unit: Unit) -> str:
     """Return a name followed by the unit, unless the name contains the unit already."""
-    short_unit = _SHORT.get(unit, "")
+    short_unit = _SHORT_UNITS.get(unit, "")
     if not short_unit or short_unit in name:
         return name
     return f"{name}, {short_unit}" if name else short_unit
 
 
-def _open_units(grid: Grid) -> set[Unit]:
+def _unnamed_units(grid: Grid) -> set[Unit]:
     """Return the units that the headings of a table do not name."""
     columns = grid.columns[grid.labels :]
     return {
-        c.unit for c in columns if c.unit in _SHORT and _SHORT[c.unit] not in f"{c.over} {c.name}"
+        c.unit
+        for c in columns
+        if c.unit in _SHORT_UNITS and _SHORT_UNITS[c.unit] not in f"{c.over} {c.name}"
     }
 
 
@@ -98,32 +100,32 @@ def about(figure: Figure) -> str:
     numbers = list(estimates(figure))
     if not numbers:
         return ""
-    sentences = [] if isinstance(figure, Headline) else _about_units(figure)
+    sentences = [] if isinstance(figure, Headline) else _unit_sentences(figure)
     levels = sorted({(e.level, _BRACKETS.get(e.measure, "")) for e in numbers if e.low is not None})
     bracketed = isinstance(figure, Grid | Bars | Breakdown | Headline)
     if levels and (bracketed or hasattr(figure, "measured")):
         held = ", of ".join(f"{n.level(level)}{what}" for level, what in levels)
         sentences.append(f"Brackets hold the true number with a confidence of {held}.")
-    sentences += _about_p(figure)
+    sentences += _p_value_sentences(figure)
     return " ".join(sentences)
 
 
-def _about_p(figure: Figure) -> list[str]:
+def _p_value_sentences(figure: Figure) -> list[str]:
     """Return the adjustment of the p-values in words, because not everybody sees tooltips."""
     columns = figure.columns if isinstance(figure, Grid | Forest) else ()
     said = [f"{c.name}: {c.about}" for c in columns if c.unit == "p" and c.about]
     return [f"{'; '.join(dict.fromkeys(said))}."] if said else []
 
 
-def _about_units(figure: Figure) -> list[str]:
+def _unit_sentences(figure: Figure) -> list[str]:
     if isinstance(figure, Grid):
         units = {column.unit for column in figure.columns[figure.labels :]}
-        left_open = _open_units(figure)
+        left_open = _unnamed_units(figure)
     else:
         units = {getattr(figure, "unit", "text")}
-        left_open = units & set(_SHORT)
+        left_open = units & set(_SHORT_UNITS)
     present = [unit for unit in _UNITS if unit in units]
-    if len(present) == 1 and (left_open or present[0] not in _SHORT):
+    if len(present) == 1 and (left_open or present[0] not in _SHORT_UNITS):
         return [f"Numbers are {_UNITS[present[0]].rstrip(',')}."]
     if isinstance(figure, Grid) and len(left_open) == 1:
         return [f"Numbers are {_UNITS[left_open.pop()]} unless their heading says otherwise."]
@@ -138,7 +140,7 @@ def dashes(figure: Figure) -> str:
     if not counts:
         return ""
     reasons = "; ".join(f"{why} ({n.whole(count)})" for why, count in counts.items())
-    return f"A dash ({n.NONE}) means: {reasons}."
+    return f"A dash ({n.NO_VALUE}) means: {reasons}."
 
 
 def provenance(estimate: Estimate) -> str:

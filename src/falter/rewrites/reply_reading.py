@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from falter.perturbations.rewriting import Wanted
-from falter.records.lazy_regex import late_regex, named_regex
+from falter.records.lazy_regex import lazy_regex, named_regex
 from falter.records.types import Response, Rewrite, RewriteStatus
 from falter.text.code import fenced_blocks
 
@@ -79,7 +79,7 @@ def _shape_fault(text: str, source: str) -> str | None:
 
 # Characters of the shortest answer that is searched for; shorter ones would occur by chance.
 _MIN_ANSWER_CHARACTERS = 3
-_WORD = late_regex(r"[^\W_]+")
+_WORD = lazy_regex(r"[^\W_]+")
 
 
 def _answer_fault(text: str, source: str, answers: Sequence[str]) -> str | None:
@@ -106,15 +106,15 @@ def _first_line(text: str) -> str:
 
 # Patterns of the words that models put around an answer.
 _THOUGHTS = ("think", "thinking", "reasoning")
-_OPENING_TAG, _MAX_TAGGED_TEXTS = late_regex(r"<(text_*)>"), 3
-_TAG = late_regex(r"\s{0,9}</?text_*>\s{0,9}", re.IGNORECASE)
+_OPENING_TAG, _MAX_TAGGED_TEXTS = lazy_regex(r"<(text_*)>"), 3
+_TAG = lazy_regex(r"\s{0,9}</?text_*>\s{0,9}", re.IGNORECASE)
 _LEAD_IN = _named("lead_in")
 _AFTERWORD = _named("afterword")
 _QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "„": "“", "「": "」", "`": "`"}
 _SEVERAL = _named("several")
 _REFUSAL = _named("refusal")
 _FOREIGN = _named("foreign")
-_SORRY = late_regex(r"\b(?:sorry|apolog|unable|cannot|can['’]t)", re.IGNORECASE)
+_SORRY = lazy_regex(r"\b(?:sorry|apolog|unable|cannot|can['’]t)", re.IGNORECASE)
 
 
 def _is_refusal(text: str, source: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from falter.records.answers import AnswerSchema
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import lazy_regex
 from falter.scorers.replies import (
     HEADING,
     MAX_CHARACTERS,
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 Parts = dict[str, str]
 FREE_TEXT_KEY = "reply"
 """Key of the single part of a plain-text answer without `name: value` lines."""
-_SEPARATORS = late_regex(r"[\s_-]+")
+_SEPARATORS = lazy_regex(r"[\s_-]+")
 # A line with a key and a value, with or without marks: "Name: Ada", "- **Due date**: Monday" or,
 # with a full-width colon, "姓名：Ada". A line without a colon is no part: "Ada, on Monday".
-_LINE = late_regex(r"^[ \t>*#-]*([^:：\n]{1,80}?)[ \t*`]*[:：][ \t*]*(.*)$", re.MULTILINE)
+_LINE = lazy_regex(r"^[ \t>*#-]*([^:：\n]{1,80}?)[ \t*`]*[:：][ \t*]*(.*)$", re.MULTILINE)
 
 
 def answer_parts(text: str, form: str, schema: AnswerSchema) -> Parts | None:

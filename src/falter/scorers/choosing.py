@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from falter.records.errors import DuplicateName, InvalidValue, UnknownName
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import lazy_regex
 from falter.scorers.json_fields import json_object
 
 EXTRACTING_SCORERS = ("answer", "choice_letter", "fields", "label", "named_answer", "numeric")
@@ -13,7 +13,7 @@ EXTRACTING_SCORERS = ("answer", "choice_letter", "fields", "label", "named_answe
 MAX_LABELS = 20
 _MAX_LABEL_CHARACTERS = 60
 # As a whole text: "1.234,5", "-7"; not "...", "7 kg".
-_NUMBER = late_regex(r"[-−+]?(?=[\d.,]*\d)[\d.,]+")
+_NUMBER = lazy_regex(r"[-−+]?(?=[\d.,]*\d)[\d.,]+")
 
 ScorerNames = str | tuple[str, ...] | Mapping[str, str | tuple[str, ...]]
 """Value of the setting `scorer`: a name, several names, or either of these per task."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import lazy_regex
 from falter.records.types import Prompt
 from falter.text.code import fenced_blocks
 
@@ -142,7 +142,7 @@ def _xml(text: str) -> str:
     return "".join(elements[0].itertext()).strip()
 
 
-HEADING = late_regex(r"^#{1,6}[ \t]([^\n]*)$", re.MULTILINE)
+HEADING = lazy_regex(r"^#{1,6}[ \t]([^\n]*)$", re.MULTILINE)
 
 
 def _markdown(text: str) -> str:
@@ -185,9 +185,9 @@ class _Page(HTMLParser):
             self.answers[-1][1].append(data)
 
 
-_DOCTYPE = late_regex(r"\s*<!doctype html>", re.IGNORECASE)
+_DOCTYPE = lazy_regex(r"\s*<!doctype html>", re.IGNORECASE)
 # '<p id="answer">', "</h2>"; not "<3", "a < b" or a tag that is never closed.
-_TAG = late_regex(r"</?[A-Za-z][A-Za-z0-9-]{0,30}(?:\s[^<>]{0,200})?>")
+_TAG = lazy_regex(r"</?[A-Za-z][A-Za-z0-9-]{0,30}(?:\s[^<>]{0,200})?>")
 
 
 def html_elements(text: str, ids: Collection[str]) -> list[tuple[str, list[str]]]:
@@ -237,7 +237,7 @@ _READERS: dict[str, Callable[[str], str]] = {
 
 # "Answer: B", "**So the final answer is:** B", "> The answer is B"; not "My answers: B", nor "…, so
 # the answer is B" within a line, which reasoning also says of intermediate steps.
-_MARKER = late_regex(
+_MARKER = lazy_regex(
     r"^[ \t>*_#`-]*(?:(?:so|thus|therefore|hence)\b,?[ \t]*)?(?:(?:the|my)[ \t]+)?"
     r"(?:(?:final|correct|right|best)[ \t]+)?answer[ \t*_]*(?:is\b[ \t]*:?|:)[ \t*_]*",
     re.IGNORECASE | re.MULTILINE,

@@ -10,13 +10,13 @@ from functools import lru_cache
 from typing import Literal
 
 from falter.records.errors import DuplicateName, InvalidValue, UnknownName
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import lazy_regex
 
 Tokens = Literal["rouge_score", "unicode"]
 KINDS = (*(f"rouge{n}" for n in range(1, 10)), "rougeL", "rougeLsum")
-_LATIN = late_regex(r"[a-z0-9]+")
+_LATIN = lazy_regex(r"[a-z0-9]+")
 # Chinese characters and Japanese kana, which have no spaces between words.
-_IDEOGRAPH = late_regex(r"[々-〇぀-ヿ㐀-䶿一-鿿豈-﫿\U00020000-\U0003ffff]")
+_IDEOGRAPH = lazy_regex(r"[々-〇぀-ヿ㐀-䶿一-鿿豈-﫿\U00020000-\U0003ffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

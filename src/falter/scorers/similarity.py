@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.records.errors import InvalidValue
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import lazy_regex
 from falter.weights.embedding import minilm
 
 Floats = NDArray[np.float64]
-_LONE_SURROGATE = late_regex("[\ud800-\udfff]")
+_LONE_SURROGATE = lazy_regex("[\ud800-\udfff]")
 
 
 class SentenceEncoder(Protocol):

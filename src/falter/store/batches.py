@@ -26,7 +26,7 @@ _SELECT = """
 
 
 class Batches:
-    """The batch log of one store; `falter.records.batches.BatchBook` describes its methods."""
+    """The batch log of one store; `falter.records.batches.BatchLog` describes its methods."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -127,7 +127,7 @@ class Batches:
             self._store.release([batch.mark])
         return replace(batch, state=state, name=name, said=said, changed_at=now)
 
-    def land(self, batch: StoredBatch, responses: Sequence[Response]) -> None:
+    def store_results(self, batch: StoredBatch, responses: Sequence[Response]) -> None:
         self._store.put_answers((batch.model, response) for response in responses)
 
     def _select(self, condition: str, *values: object) -> list[StoredBatch]:

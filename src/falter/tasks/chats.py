@@ -35,8 +35,8 @@ _ROLES = {
     "tool": "tool", "observation": "tool", "function_call": "function_call",
 }  # fmt: skip
 _KNOWN_ROLES = ("system", "user", "assistant", "tool")
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_MOST_TOOLS = 128
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_MAX_TOOLS = 128
 NO_TARGET = (
     "no right answers: name their column with --target, or compare with the clean answer: "
     "--same text"
@@ -418,8 +418,8 @@ def _tools(value: Any, where: _Place) -> list[dict[str, Any]]:
     twice = next((name for n, name in enumerate(names) if name in names[:n]), None)
     if twice is not None:
         raise where.error(f"offers two tools of the name '{twice}'", "rename one of the two")
-    if len(tools) > _MOST_TOOLS:
-        raise where.error(f"offers {len(tools)} tools; APIs accept at most {_MOST_TOOLS}")
+    if len(tools) > _MAX_TOOLS:
+        raise where.error(f"offers {len(tools)} tools; APIs accept at most {_MAX_TOOLS}")
     return tools
 
 
@@ -432,7 +432,7 @@ def _tool(value: Any, where: _Place) -> dict[str, Any]:
     name = tool.get("name") if isinstance(tool, dict) else None
     if not isinstance(tool, dict) or not isinstance(name, str):
         raise where.error(f"offers a tool without a name: {value!r:.60}")
-    if not _NAME.fullmatch(name):
+    if not _TOOL_NAME.fullmatch(name):
         raise where.error(
             f"offers the tool {name!r:.80}, a name that APIs reject",
             "letters, digits, _ and -, at most 64",

@@ -116,13 +116,13 @@ def bundled_mmlu(argument: str | None) -> Iterable[Located]:
 def bundled_reviews(argument: str | None) -> Iterable[Located]:
     """Return the rows of the bundled IMDB reviews and their counterparts."""
     text = bundled("classification", "imdb_pairs.tsv").read_text("utf-8")
-    return _numbered("imdb_pairs.tsv", csv.DictReader(io.StringIO(text), delimiter="\t"))
+    return _numbered_rows("imdb_pairs.tsv", csv.DictReader(io.StringIO(text), delimiter="\t"))
 
 
 def bundled_pairs(argument: str | None) -> Iterable[Located]:
     """Return the rows of LLMBar's natural pairs."""
     text = bundled("classification", "llmbar_natural.json").read_text("utf-8")
-    return _numbered("llmbar_natural.json", json.loads(text))
+    return _numbered_rows("llmbar_natural.json", json.loads(text))
 
 
 def bundled_abstracts(argument: str | None) -> Iterable[Located] | None:
@@ -134,7 +134,7 @@ def bundled_abstracts(argument: str | None) -> Iterable[Located] | None:
     if argument == CORE:
         core = set(bundled("summaries", "scitldr_core.txt").read_text("utf-8").split("\n"))
         rows = [row for row in rows if row["paper_id"] in core]
-    return _numbered("scitldr", rows)
+    return _numbered_rows("scitldr", rows)
 
 
 def bundled(*names: str) -> Traversable:
@@ -142,5 +142,5 @@ def bundled(*names: str) -> Traversable:
     return resources.files("falter.tasks").joinpath("data", *names)
 
 
-def _numbered(name: str, rows: Iterable[Row]) -> Iterator[Located]:
+def _numbered_rows(name: str, rows: Iterable[Row]) -> Iterator[Located]:
     return ((row, f"{name}, row {n}") for n, row in enumerate(rows, 1))

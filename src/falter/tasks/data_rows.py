@@ -292,14 +292,14 @@ def hellaswag(row: Record) -> Item:
     number = row.row.get("ind", row.where.rpartition(" ")[2])
     return row.item(
         f"{number}-{short(digest('h', row['ctx'], endings), 8)}",
-        {"activity": _unbracketed(activity), "context": _unbracketed(context)},
+        {"activity": _without_brackets(activity), "context": _without_brackets(context)},
         int(label),
-        [_unbracketed(ending) for ending in endings],
+        [_without_brackets(ending) for ending in endings],
         (row["activity_label"],),
     )
 
 
-def _unbracketed(text: str) -> str:
+def _without_brackets(text: str) -> str:
     text = re.sub(r"\[[^\]]{0,40}\]", "", text.replace(" [title]", ". "))
     return re.sub(r"  +", " ", text).strip()
 

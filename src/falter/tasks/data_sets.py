@@ -27,7 +27,7 @@ from falter.tasks.sizes import described_rows
 from falter.tasks.task import Task, Template
 
 Templates = Mapping[str, Template]
-SHORTEST = 24
+SHORT_PART_ITEMS = 24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class DataSet:
             raise refusal(TaskError, "tasks.no_items", name=self.name)
         task = Task(
             name=self.name,
-            items=self._test_part(tuple(self._distinct(items)), argument),
+            items=self._test_part(tuple(self._distinct_items(items)), argument),
             templates=self.templates,
             alternatives=self.alternatives,
             scorer=self.scorer,
@@ -100,7 +100,7 @@ class DataSet:
                 error.message, hint=f"check the name and the network; {hint}"
             ) from error
 
-    def _distinct(self, items: Sequence[Item]) -> Iterable[Item]:
+    def _distinct_items(self, items: Sequence[Item]) -> Iterable[Item]:
         """Return the items with unique keys, as `repeats` says.
 
         Published files have a few rows twice. They are numbered by default, because the accuracies
@@ -128,10 +128,10 @@ class DataSet:
         return tuple(item for item in items if item.key in drawn)
 
     def _part(self, task: Task, argument: str) -> Task:
-        """Return the task with only the SHORTEST items with the fewest characters, in order."""
+        """Return the task with its SHORT_PART_ITEMS items with the fewest characters, in order."""
         if argument != "short":
             raise refusal(TaskError, "tasks.unknown_part", task=task.name, argument=argument)
-        keys = {item.key for item in sorted(task.items, key=_characters)[:SHORTEST]}
+        keys = {item.key for item in sorted(task.items, key=_characters)[:SHORT_PART_ITEMS]}
         items = tuple(item for item in task.items if item.key in keys)
         return replace(task, name=f"{task.name}:short", items=items)
 
@@ -195,7 +195,7 @@ def basics(argument: str | None) -> Task:
 
 def sums(argument: str | None) -> Task:
     """Very easy sums, half of them bare and half one-step stories, with a number as the answer."""
-    _no_argument("sums", argument)
+    _refuse_argument("sums", argument)
     items = _items("sums", {"question": "question"}, tag="kind")
     return Task(
         name="sums",
@@ -208,7 +208,7 @@ def sums(argument: str | None) -> Task:
 
 def functions(argument: str | None) -> Task:
     """Tiny Python functions of one line each, judged by their tests in a sandbox."""
-    _no_argument("functions", argument)
+    _refuse_argument("functions", argument)
     columns = {"prefix": "prompt", "tests": "test", "entry_point": "entry_point"}
     items = _items("functions", columns, key="entry_point", target="solution")
     return Task(
@@ -267,7 +267,7 @@ def _items(
     ])  # fmt: skip
 
 
-def _no_argument(name: str, argument: str | None) -> None:
+def _refuse_argument(name: str, argument: str | None) -> None:
     """Raise TaskError if a task without an argument was given one."""
     if argument:
         raise refusal(TaskError, "tasks.no_argument", name=name, argument=argument)

@@ -21,14 +21,14 @@ from falter.tasks.enterprise_data import (
     Row,
     Source,
     prompt_texts,
+    prompt_words,
     read_source,
     rewritten,
-    words,
 )
 from falter.tasks.task import SCHEMA, Piece, Task, Template
 
 TRANSLATED = "translated"
-LISTED = ("key_events", "people", "references")
+LISTED_PARTS = ("key_events", "people", "references")
 
 
 class _Kind(NamedTuple):
@@ -111,11 +111,12 @@ def _schema(kind: _Kind, source: Source, row: Row, language: str) -> AnswerSchem
             ),
             plain=plain,
             lines=True,
-            empty=words(language)["empty"],
+            empty=prompt_words(language)["empty"],
         )
     return AnswerSchema(
         keys=tuple(
-            AnswerKey(name=name, about=about, many=name in LISTED) for name, about in keys.items()
+            AnswerKey(name=name, about=about, many=name in LISTED_PARTS)
+            for name, about in keys.items()
         ),
         plain=plain,
     )
@@ -147,9 +148,9 @@ def _template(kind: _Kind, language: str, place: str) -> Template:
 def _as_json(texts: Mapping[str, Any], language: str) -> str:
     keys = texts["structured"]["keys"]
     if keys == "slots":
-        return words(language)["slots_as_json"]
+        return prompt_words(language)["slots_as_json"]
     return "\n".join(
-        [words(language)["as_json"], *(f"- {name}: {about}" for name, about in keys.items())]
+        [prompt_words(language)["as_json"], *(f"- {name}: {about}" for name, about in keys.items())]
     )
 
 
@@ -199,7 +200,7 @@ def _chat_fields(row: Row, language: str) -> dict[str, str]:
 
 
 def _question_fields(row: Row, language: str) -> dict[str, str]:
-    word = words(language)["document"]
+    word = prompt_words(language)["document"]
     texts = [f"{word} {d['id']}: {d['title']}\n{d['text'].strip()}" for d in row["documents"]]
     return {"question": row["question"], "documents": "\n\n".join(texts)}
 

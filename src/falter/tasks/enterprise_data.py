@@ -22,7 +22,7 @@ LISTS = ("chat", "documents", "answers", "facts", "slots")
 REWRITTEN = ("case", "chat", "question", "query")
 TYPES = ("text", "number", "boolean", "choice")
 MAX_PRINTED = 40
-DEEPEST = 50  # levels of a YAML file; those here have six
+MAX_YAML_DEPTH = 50  # levels of a YAML file; those here have six
 Row = Mapping[str, Any]
 
 
@@ -94,13 +94,13 @@ def _names(texts: Mapping[str, Any]) -> str:
     return ", ".join(texts)
 
 
-def words(language: str) -> Mapping[str, str]:
+def prompt_words(language: str) -> Mapping[str, str]:
     """Return the words of the prompts in a language that do not belong to a single task."""
-    return _words()[language]
+    return _prompt_words()[language]
 
 
 @cache
-def _words() -> Mapping[str, Mapping[str, str]]:
+def _prompt_words() -> Mapping[str, Mapping[str, str]]:
     table: Mapping[str, Mapping[str, str]] = read_yaml(
         _data().joinpath("words.yaml").read_text("utf-8")
     )
@@ -113,11 +113,11 @@ def read_source(place: str) -> Source:
     A folder has one file per item, and subfolders named by language for translations. Raises a
     TaskError that lists all faults of the items.
     """
-    return _bundled(place) if place in _bundled_domains() else _read_source(place)
+    return _bundled_source(place) if place in _bundled_domains() else _read_source(place)
 
 
 @cache
-def _bundled(domain: str) -> Source:
+def _bundled_source(domain: str) -> Source:
     return _read_source(domain)
 
 
@@ -190,8 +190,8 @@ def _lines(path: Path) -> Iterator[tuple[str, str, Any]]:
 def read_yaml(text: str) -> Any:
     """Return the plain values in a YAML text.
 
-    Raises `yaml.YAMLError` if it is no YAML or nested more than DEEPEST levels deep. The C parser
-    recurses on its stack, so a long text of brackets would end the process.
+    Raises `yaml.YAMLError` if it is no YAML or nested more than MAX_YAML_DEPTH levels deep. The
+    C parser recurses on its stack, so a long text of brackets would end the process.
     """
     import yaml
 
@@ -199,8 +199,8 @@ def read_yaml(text: str) -> Any:
     for event in yaml.parse(text, Loader=loader):
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            raise yaml.YAMLError(f"the file is nested more than {DEEPEST} levels deep")
+        if depth > MAX_YAML_DEPTH:
+            raise yaml.YAMLError(f"the file is nested more than {MAX_YAML_DEPTH} levels deep")
     return yaml.load(text, Loader=loader)
 
 
@@ -352,8 +352,8 @@ def _translation_faults(row: Row, english: Mapping[str, Row]) -> Iterator[str]:
 
 
 Domain = Mapping[str, Any]
-WORDS = {"case": (90, 280), "question": (8, 80), "answer": (10, 120), "query": (15, 130)}
-COUNTS = {
+WORD_LIMITS = {"case": (90, 280), "question": (8, 80), "answer": (10, 120), "query": (15, 130)}
+COUNT_LIMITS = {
     "chat": (8, 22),
     "documents": (4, 4),
     "answers": (1, 2),
@@ -446,11 +446,11 @@ def rule_faults(row: Any) -> list[str]:
 
 
 def _sizes(row: Row) -> Iterator[str]:
-    for name, (low, high) in WORDS.items():
+    for name, (low, high) in WORD_LIMITS.items():
         count = len(row[name].split())
         if not low <= count <= high:
             yield f"'{name}' has {count} words, not {low} to {high}"
-    for name, (low, high) in COUNTS.items():
+    for name, (low, high) in COUNT_LIMITS.items():
         if not low <= len(row[name]) <= high:
             yield f"'{name}' has {len(row[name])} entries, not {low} to {high}"
     if all(slot.get("value") is None for slot in row["slots"]):

@@ -249,7 +249,7 @@ def _choices(row: Row, spec: DataSpec, where: str) -> tuple[str, ...]:
         raise refusal(TaskError, "tasks.bad_choices", where=where, value=value)
     if len(value) > len(LABELS):
         raise TaskError(f"{where} has {len(value)} choices; at most {len(LABELS)} can be labelled")
-    if _TEXT.issuperset(map(type, value)) and "".join(value).isascii():
+    if _TEXT_TYPE.issuperset(map(type, value)) and "".join(value).isascii():
         choices = tuple(map(str.strip, value))
     else:
         choices = tuple(_as_text(v, "choices", where).strip() for v in value)
@@ -261,9 +261,9 @@ def _choices(row: Row, spec: DataSpec, where: str) -> tuple[str, ...]:
     return choices
 
 
-_TEXT = frozenset({str})
+_TEXT_TYPE = frozenset({str})
 # "A", "2", "option_b", "Choice C", "answer-1".
-_LETTERED = re.compile(r"(?:(?:option|choice|answer)[ _-]?)?([a-j1-9])", re.IGNORECASE)
+_LETTERED_COLUMN = re.compile(r"(?:(?:option|choice|answer)[ _-]?)?([a-j1-9])", re.IGNORECASE)
 
 
 def unlisted_options(rows: Iterable[Row], spec: DataSpec, template: Template) -> str | None:
@@ -276,7 +276,7 @@ def unlisted_options(rows: Iterable[Row], spec: DataSpec, template: Template) ->
         return None
     rows = list(islice(rows, 50))
     columns = [name for name in rows[0] if name != spec.target]
-    lettered = [name for name in columns if _LETTERED.fullmatch(name)]
+    lettered = [name for name in columns if _LETTERED_COLUMN.fullmatch(name)]
     for named in ([name] for name in columns) if len(lettered) < 2 else [lettered]:
         options = replace(spec, choices=tuple(named))
         try:

@@ -40,24 +40,24 @@ MEMORY = "memory:"
 TargetAs = Literal["auto", "index", "label", "text"]
 row_sources: Registry[Callable[[str, str], list[Row]]] = Registry("source of rows", "falter.rows")
 """Functions that return the rows of a remote data set, given its name and split."""
-_DEEPEST, _MOST_BYTES = 50, 2 * 2**30
-_LONGEST_CELL = _LONGEST_LINE = 16 * 2**20
+_MAX_DEPTH, _MAX_BYTES = 50, 2 * 2**30
+_MAX_CELL_BYTES = _MAX_LINE_BYTES = 16 * 2**20
 _LINES = re.compile(r"[\t\r\n]")
-_FILLED = re.compile(r"[^\n]+")
-_PLAIN = frozenset({str, int, bool, type(None)})
-_MOST_ROWS = 2_000_000
+_FILLED_LINE = re.compile(r"[^\n]+")
+_PLAIN_TYPES = frozenset({str, int, bool, type(None)})
+_MAX_ROWS = 2_000_000
 _SPREADSHEETS = ("xlsx", "xlsm", "xls", "ods", "numbers")
 _SPREADSHEET = (
     "save the sheet as 'CSV UTF-8' in the spreadsheet program; in Python, falter.run takes a data "
     "frame as 'data'"
 )
-_WIDE = (
+_WIDE_ENCODINGS = (
     (codecs.BOM_UTF32_LE, "utf-32"),  # begins like that of UTF-16
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_READABLE = ".jsonl, .json, .csv, .tsv or .parquet (also .gz)"
+_READABLE_FORMATS = ".jsonl, .json, .csv, .tsv or .parquet (also .gz)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +96,8 @@ class FileRows:
     def __iter__(self) -> Iterator[Row]:
         number, path = 0, str(self.path)
         for number, row in enumerate(_unchecked_rows(self.path), start=1):
-            if number > _MOST_ROWS:
-                raise refusal(TaskError, "tasks.too_many_rows", path=path, most_rows=_MOST_ROWS)
+            if number > _MAX_ROWS:
+                raise refusal(TaskError, "tasks.too_many_rows", path=path, most_rows=_MAX_ROWS)
             _check_row(row, path, number)
             yield row
         if not number:
@@ -112,9 +112,13 @@ def read_rows(path: str | Path) -> list[Row]:
 
 def _unchecked_rows(path: Path) -> Iterable[Row]:
     if not path.exists():
-        raise TaskError(f"The data file {path} does not exist", hint=f"give a {_READABLE} file")
+        raise TaskError(
+            f"The data file {path} does not exist", hint=f"give a {_READABLE_FORMATS} file"
+        )
     if path.is_dir():
-        raise TaskError(f"{path} is a folder, not a data file", hint=f"give a {_READABLE} file")
+        raise TaskError(
+            f"{path} is a folder, not a data file", hint=f"give a {_READABLE_FORMATS} file"
+        )
     kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
     if kind == "parquet":
         return _parquet(path)
@@ -126,7 +130,7 @@ def _unchecked_rows(path: Path) -> Iterable[Row]:
         return _json(read_text(path), path)
     raise TaskError(
         f"The data file {path} is not a kind of file that falter can read",
-        hint=_SPREADSHEET if kind in _SPREADSHEETS else f"use {_READABLE}",
+        hint=_SPREADSHEET if kind in _SPREADSHEETS else f"use {_READABLE_FORMATS}",
     )
 
 
@@ -138,12 +142,12 @@ def sampled_rows(path: str | Path, most: int) -> tuple[list[Row], int]:
     """
     path = Path(path)
     if _has_lines(path) and (count := sum(1 for _ in _filled_lines(path))) > most:
-        drawn = set(_evenly(count, most))
+        drawn = set(_evenly_drawn(count, most))
         lines = (each for n, each in enumerate(_filled_lines(path)) if n in drawn)
-        rows = [_parsed(line, path, number) for number, line in lines]
+        rows = [_parsed_line(line, path, number) for number, line in lines]
     else:
         count = sum(1 for _ in FileRows(path))
-        drawn = set(_evenly(count, most))
+        drawn = set(_evenly_drawn(count, most))
         rows = [row for n, row in enumerate(_unchecked_rows(path)) if n in drawn]
     for number, row in enumerate(rows, start=1):
         _check_row(row, str(path), number)
@@ -157,7 +161,7 @@ def _has_lines(path: Path) -> bool:
     return not next((text for _, text in _filled_lines(path)), "").lstrip().startswith("[")
 
 
-def _evenly(count: int, most: int) -> Sequence[int]:
+def _evenly_drawn(count: int, most: int) -> Sequence[int]:
     """Return the places of `most` of `count` rows, one drawn from each of `most` equal ranges."""
     if count <= most:
         return range(count)
@@ -174,7 +178,7 @@ def _check_row(row: Row, source: str, number: int) -> None:
                 f"surrogate pair in its name: {ascii(name)[:80]}",
                 hint="rename the column",
             )
-        if value.__class__ not in _PLAIN and (fault := _fault(value, 0)) is not None:
+        if value.__class__ not in _PLAIN_TYPES and (fault := _fault(value, 0)) is not None:
             raise refusal(
                 TaskError,
                 "tasks.unreadable_cell",
@@ -196,14 +200,14 @@ def _fault(value: Any, depth: int) -> str | None:
         return None
     if isinstance(value, float):
         return None if math.isfinite(value) else f"the number {value}"
-    if depth > _DEEPEST:
-        return f"lists more than {_DEEPEST} deep"
+    if depth > _MAX_DEPTH:
+        return f"lists more than {_MAX_DEPTH} deep"
     if isinstance(value, dict):
         if not all(isinstance(name, str) for name in value):
             return "a mapping with names that are not texts"
         return next((f for v in value.values() if (f := _fault(v, depth + 1))), None)
     if isinstance(value, list):
-        if _PLAIN.issuperset(map(type, value)):
+        if _PLAIN_TYPES.issuperset(map(type, value)):
             return None
         return next((f for v in value if (f := _fault(v, depth + 1))), None)
     return f"a {type(value).__name__}"
@@ -231,9 +235,9 @@ def _pieces(path: Path, longest: int | None) -> Iterator[str]:
     decoder, size = None, 0
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            for data in chain(_bounded(file, path, longest), [b""]):
+            for data in chain(_bounded_pieces(file, path, longest), [b""]):
                 if decoder is None:
-                    wide = (code for mark, code in _WIDE if data.startswith(mark))
+                    wide = (code for mark, code in _WIDE_ENCODINGS if data.startswith(mark))
                     decoder = codecs.getincrementaldecoder(next(wide, "utf-8-sig"))()
                 size += len(data)
                 yield decoder.decode(data, final=not data)
@@ -251,7 +255,7 @@ def _pieces(path: Path, longest: int | None) -> Iterator[str]:
 def _segments(path: Path) -> Iterator[str]:
     """Yield the text of a file in segments that end at the end of a line."""
     rest = ""
-    for piece in _pieces(path, _LONGEST_LINE):
+    for piece in _pieces(path, _MAX_LINE_BYTES):
         lines, feed, rest = (rest + piece).rpartition("\n")
         if feed:
             yield lines + feed
@@ -264,7 +268,7 @@ def _filled_lines(path: Path) -> Iterator[tuple[int, str]]:
     number = 1
     for text in _segments(path):
         end = 0
-        for match in _FILLED.finditer(text):  # skips even millions of blank lines quickly
+        for match in _FILLED_LINE.finditer(text):  # skips even millions of blank lines quickly
             number += text.count("\n", end, match.start())
             end = match.start()
             if not (line := match[0]).isspace():
@@ -272,7 +276,7 @@ def _filled_lines(path: Path) -> Iterator[tuple[int, str]]:
         number += text.count("\n", end)
 
 
-def _bounded(
+def _bounded_pieces(
     file: gzip.GzipFile | io.BufferedReader, path: Path, longest: int | None
 ) -> Iterator[bytes]:
     """Yield the file in pieces. Raises TaskError beyond the limits on file and line."""
@@ -294,16 +298,16 @@ def _jsonl(path: Path) -> Iterator[Row]:
     """Yield an object per line; a file that is one JSON list is read as a list."""
     if not _has_lines(path):
         with contextlib.suppress(ValueError, RecursionError):
-            whole = _loaded(read_text(path, _LONGEST_LINE))
+            whole = _strict_json(read_text(path, _MAX_LINE_BYTES))
             yield from (_object(row, f"{path}, entry {n}") for n, row in enumerate(whole, 1))
             return
     for number, line in _filled_lines(path):
-        yield _parsed(line, path, number)
+        yield _parsed_line(line, path, number)
 
 
-def _parsed(line: str, path: Path, number: int) -> Row:
+def _parsed_line(line: str, path: Path, number: int) -> Row:
     try:
-        row = _loaded(line)
+        row = _strict_json(line)
     except (ValueError, RecursionError) as error:
         raise TaskError(
             f"{path}, line {number} is not JSON: {printable(str(error))}",
@@ -314,7 +318,7 @@ def _parsed(line: str, path: Path, number: int) -> Row:
 
 def _json(text: str, path: Path) -> list[Row]:
     try:
-        data = _loaded(text)
+        data = _strict_json(text)
     except (ValueError, RecursionError) as error:
         raise TaskError(f"{path} is not JSON: {printable(str(error))}") from error
     if not isinstance(data, list):
@@ -322,7 +326,7 @@ def _json(text: str, path: Path) -> list[Row]:
     return [_object(row, f"{path}, entry {n}") for n, row in enumerate(data, start=1)]
 
 
-def _loaded(text: str) -> Any:
+def _strict_json(text: str) -> Any:
     """Return parsed JSON. Raises ValueError for NaN, and for a repeated name in an object.
 
     orjson takes a fifth of the time for a row of texts, whole numbers and lists of them. It keeps
@@ -334,31 +338,31 @@ def _loaded(text: str) -> Any:
             value = orjson.loads(text)
             if _is_plain(value) and text.count('"') == orjson.dumps(value).count(b'"'):
                 return value
-    return json.loads(text, parse_constant=_no_number, object_pairs_hook=_once)
+    return json.loads(text, parse_constant=_refuse_number, object_pairs_hook=_mapping_of_pairs)
 
 
 def _is_plain(row: Any) -> bool:
     """Return True for an object of texts, whole numbers and lists of them."""
     return row.__class__ is dict and all(
-        value.__class__ in _PLAIN
-        or (value.__class__ is list and _PLAIN.issuperset(map(type, value)))
+        value.__class__ in _PLAIN_TYPES
+        or (value.__class__ is list and _PLAIN_TYPES.issuperset(map(type, value)))
         for value in row.values()
     )
 
 
-def _no_number(name: str) -> Any:
+def _refuse_number(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> Row:
+def _mapping_of_pairs(pairs: list[tuple[str, Any]]) -> Row:
     row = dict(pairs)
     if len(row) < len(pairs):
-        twice = _twice([name for name, _ in pairs])
+        twice = _repeated_name([name for name, _ in pairs])
         raise ValueError(f"the name {twice[:80]!r} appears twice")
     return row
 
 
-def _twice(names: Sequence[str]) -> str:
+def _repeated_name(names: Sequence[str]) -> str:
     """Return the first repeated name, or an empty text."""
     counts = Counter(names)
     return next((name for name in names if counts[name] > 1), "")
@@ -378,14 +382,14 @@ def _separator(header: str) -> str:
 
 
 def _csv(path: Path, delimiter: str | None) -> Iterator[Row]:
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
+    csv.field_size_limit(max(csv.field_size_limit(), _MAX_CELL_BYTES))
     lines = chain.from_iterable(io.StringIO(text, newline="") for text in _segments(path))
     header = next(lines, "")
     cells = csv.reader(chain([header], lines), delimiter=delimiter or _separator(header))
     try:
         names = next(cells, [])
         if len(set(names)) < len(names):
-            raise refusal(TaskError, "tasks.header_twice", path=path, names=_twice(names))
+            raise refusal(TaskError, "tasks.header_twice", path=path, names=_repeated_name(names))
         for row in filter(None, cells):
             if len(row) != len(names):
                 raise TaskError(
@@ -415,7 +419,7 @@ def _parquet(path: Path) -> Iterator[Row]:
         try:
             batch = next(batches, None)
             size += 0 if batch is None else batch.nbytes
-            rows = [] if batch is None or size > _MOST_BYTES else batch.to_pylist()
+            rows = [] if batch is None or size > _MAX_BYTES else batch.to_pylist()
         except Exception as error:  # texts that are no UTF-8, dates that Python does not have
             raise TaskError(f"{path} holds a value that cannot be read: {error}") from error
         _require_size(size, path)
@@ -426,8 +430,8 @@ def _parquet(path: Path) -> Iterator[Row]:
 
 
 def _require_size(size: int, path: Path) -> None:
-    if size > _MOST_BYTES:
-        raise refusal(TaskError, "tasks.large_file", path=path, most_bytes=_MOST_BYTES)
+    if size > _MAX_BYTES:
+        raise refusal(TaskError, "tasks.large_file", path=path, most_bytes=_MAX_BYTES)
 
 
 def read_template_file(path: str | Path) -> str:
@@ -441,12 +445,12 @@ def read_template_file(path: str | Path) -> str:
 
 # Rows in memory: a list of mappings, or a data frame
 
-ABOUT = "the rows in memory"
-_OFFERED: dict[str, list[Row]] = {}
-_NOTHING = frozenset({"NAType", "NaTType"})  # the types of pandas' missing values
-_TARGETS = ("answer", "target", "label")
-_CHATS = ("messages", "conversations", "prompt", "input")
-_FRAMES = ("to_dicts", "to_pylist", "to_dict")  # polars, pyarrow, pandas
+ROWS_IN_MEMORY = "the rows in memory"
+_KEPT_ROWS: dict[str, list[Row]] = {}
+_MISSING_TYPES = frozenset({"NAType", "NaTType"})  # the types of pandas' missing values
+_TARGET_COLUMNS = ("answer", "target", "label")
+_CHAT_COLUMNS = ("messages", "conversations", "prompt", "input")
+_FRAME_METHODS = ("to_dicts", "to_pylist", "to_dict")  # polars, pyarrow, pandas
 
 
 def is_rows(data: object) -> bool:
@@ -457,7 +461,7 @@ def is_rows(data: object) -> bool:
     return named and not isinstance(data, (str, Mapping)) and _reader(data) is not None
 
 
-def offer_rows(data: Any) -> str:
+def keep_rows(data: Any) -> str:
     """Keep rows in memory, and return their path: `memory:` and their hash.
 
     Raises InvalidValue or TaskError for data that are no rows, are empty, or cannot be items.
@@ -468,14 +472,14 @@ def offer_rows(data: Any) -> str:
     if not rows:
         raise TaskError("The data are empty", hint="give at least one row")
     for number, row in enumerate(rows, start=1):
-        _check_row(row, ABOUT, number)
+        _check_row(row, ROWS_IN_MEMORY, number)
     name = f"{MEMORY}{short(digest('rows', json.dumps(rows)), 16)}"
-    _OFFERED[name] = rows
+    _KEPT_ROWS[name] = rows
     return name
 
 
 def in_memory(path: str) -> bool:
-    """Return True if a path names rows in memory, as `offer_rows` returns it."""
+    """Return True if a path names rows in memory, as `keep_rows` returns it."""
     return path.startswith(MEMORY)
 
 
@@ -483,15 +487,15 @@ def rows_at(path: str) -> Iterable[Row]:
     """Return the rows of a file or of this process's memory; they can be iterated repeatedly."""
     if not in_memory(path):
         return FileRows(Path(path))
-    if path not in _OFFERED:
+    if path not in _KEPT_ROWS:
         raise refusal(TaskError, "tasks.rows_of_other_process", path=path)
-    return _OFFERED[path]
+    return _KEPT_ROWS[path]
 
 
 def source_name(path: str) -> str:
     """Return a path's name for messages: the file name, or the number of rows in memory."""
     if in_memory(path):
-        return f"{len(_OFFERED.get(path, ())):,} rows in memory"
+        return f"{len(_KEPT_ROWS.get(path, ())):,} rows in memory"
     return path.replace("\\", "/").rpartition("/")[2]
 
 
@@ -509,7 +513,9 @@ def first_row(rows: Iterable[Row]) -> Row:
 
 def chat_column(first: Row) -> str | None:
     """Return the column that holds conversations, judging by the first row, or None."""
-    named = (c for c in _CHATS if c in first and (c in _CHATS[:2] or lists_turns(first[c])))
+    named = (
+        c for c in _CHAT_COLUMNS if c in first and (c in _CHAT_COLUMNS[:2] or lists_turns(first[c]))
+    )
     return next(named, None)
 
 
@@ -530,7 +536,7 @@ def target_column(path: str) -> str | None:
     """
     first = first_row(rows_at(path))
     columns = list(first)
-    likely = [name for name in columns if name.lower() in _TARGETS]
+    likely = [name for name in columns if name.lower() in _TARGET_COLUMNS]
     if not likely and chat_column(first) is not None:
         return None
     if len(likely) != 1:
@@ -545,7 +551,7 @@ def target_column(path: str) -> str | None:
 
 
 def _reader(data: object) -> Any:
-    return next((getattr(data, name) for name in _FRAMES if hasattr(data, name)), None)
+    return next((getattr(data, name) for name in _FRAME_METHODS if hasattr(data, name)), None)
 
 
 def _plain_rows(data: Any) -> Any:
@@ -565,7 +571,7 @@ def _plain_rows(data: Any) -> Any:
 
 def _row(row: Any, number: int) -> Row:
     if not isinstance(row, Mapping) or not all(isinstance(name, str) for name in row):
-        raise refusal(TaskError, "tasks.no_mapping", about=ABOUT, number=number, row=row)
+        raise refusal(TaskError, "tasks.no_mapping", about=ROWS_IN_MEMORY, number=number, row=row)
     return {name: _plain(value) for name, value in row.items()}
 
 
@@ -577,7 +583,7 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, float):
         return None if math.isnan(value) else float(value)
-    if type(value).__name__ in _NOTHING:
+    if type(value).__name__ in _MISSING_TYPES:
         return None
     if hasattr(value, "isoformat"):
         return value.isoformat()

@@ -59,7 +59,7 @@ class Described:
         return max(1.0, count / self.most)
 
 
-_described: ContextVar[Described | None] = ContextVar("described", default=None)
+_description: ContextVar[Described | None] = ContextVar("described", default=None)
 
 
 @contextmanager
@@ -69,11 +69,11 @@ def sized_by_description(exact: bool = False) -> Iterator[Described]:
     If `exact`, local files are read whole.
     """
     described = Described(FILLER_ROWS, exact)
-    token = _described.set(described)
+    token = _description.set(described)
     try:
         yield described
     finally:
-        _described.reset(token)
+        _description.reset(token)
 
 
 def described_rows(name: str) -> list[dict[str, Any]] | None:
@@ -81,12 +81,12 @@ def described_rows(name: str) -> list[dict[str, Any]] | None:
 
     Return None if `sized_by_description` is not open or the size is unknown.
     """
-    described = _described.get()
+    described = _description.get()
     if described is None or name not in sizes():
         return None
     size = sizes()[name]
     described.rows[name] = size["rows"]
-    return [_filled(size["row"], n, name) for n in range(min(size["rows"], described.most))]
+    return [_filled_value(size["row"], n, name) for n in range(min(size["rows"], described.most))]
 
 
 def planned_rows(path: str, task: str) -> Iterable[Row]:
@@ -94,7 +94,7 @@ def planned_rows(path: str, task: str) -> Iterable[Row]:
 
     An exact plan, and rows in memory, have all rows.
     """
-    described = _described.get()
+    described = _description.get()
     if described is None or described.exact or in_memory(path):
         return rows_at(path)
     rows, count = sampled_rows(path, MAX_ROWS_READ)
@@ -134,7 +134,7 @@ class _Filler:
         return f"{number} {text[: max(1, characters - len(number) - 1)].rstrip()}"
 
 
-def _filled(value: Any, n: int, name: str) -> Any:
+def _filled_value(value: Any, n: int, name: str) -> Any:
     """Return the value of row n for an entry of the table.
 
     The text names the data set, so that no two data sets share a prompt.
@@ -149,4 +149,4 @@ def _filled(value: Any, n: int, name: str) -> Any:
     if "texts" in value:
         characters, count = value["texts"]
         return [f"{_Filler(filler, count * n + place):{characters}}" for place in range(count)]
-    return {key: _filled(inner, n, name) for key, inner in value.items()}
+    return {key: _filled_value(inner, n, name) for key, inner in value.items()}

@@ -169,7 +169,7 @@ def _labels_for(item: Item) -> tuple[str, ...]:
 
 
 def _parse_text(text: str) -> tuple[Piece, ...]:
-    pieces = _split(text, "instruction", "input")
+    pieces = _split_text(text, "instruction", "input")
     if pieces and pieces[-1].field is None and text.rstrip().endswith(":"):
         pieces[-1] = Piece(kind="cue", text=pieces[-1].text)
     return tuple(pieces)
@@ -183,11 +183,11 @@ def _parse_parts(parts: Mapping[str, str]) -> tuple[Piece, ...]:
         own_kind, substituted_kind = _PARTS[name]
         if pieces and pieces[-1].kind != "system":
             text = "\n" + text
-        pieces += _split(text, own_kind, substituted_kind)
+        pieces += _split_text(text, own_kind, substituted_kind)
     return tuple(pieces)
 
 
-def _split(text: str, own_kind: SectionKind, substituted_kind: SectionKind) -> list[Piece]:
+def _split_text(text: str, own_kind: SectionKind, substituted_kind: SectionKind) -> list[Piece]:
     pieces: list[Piece] = []
     position = 0
     for match in _PLACEHOLDER.finditer(text):

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from falter.records.lazy_regex import late_regex, named_regex
+from falter.records.lazy_regex import lazy_regex, named_regex
 from falter.records.types import Span
 
 _named = partial(named_regex, "text")
 
 # CommonMark's fences, three marks or more; bounded, as every repetition is here. "```python",
 # "~~~~"; not "``x``", "a ```".
-_FENCE = late_regex(r"^[ \t]{0,12}(`{3,12}|~{3,12})([^\n]{0,200})$", re.MULTILINE)
+_FENCE = lazy_regex(r"^[ \t]{0,12}(`{3,12}|~{3,12})([^\n]{0,200})$", re.MULTILINE)
 
 
 class FencedBlock(NamedTuple):
@@ -57,11 +57,11 @@ def fences(text: str) -> list[Span]:
 # A line that begins like this may be code even without any unusual character.
 
 _STATEMENT = _named("statement")
-_BLOCK = late_regex(r"[ \t]*(?:if|elif|while|for|with|except)\b[^\n]*[()\[\]=<>_%]")
+_BLOCK = lazy_regex(r"[ \t]*(?:if|elif|while|for|with|except)\b[^\n]*[()\[\]=<>_%]")
 # A listing's line numbers stand before its code: `3  while i < n:`, `12 | total`.
-_LINE_NUMBER = late_regex(r"\d{1,4}(?:  |\t|[|:] )[ \t]*(?=\S)")
+_LINE_NUMBER = lazy_regex(r"\d{1,4}(?:  |\t|[|:] )[ \t]*(?=\S)")
 _BODY = _named("body")
-_SHAPES = late_regex(r"[=(){}\[\]<>+*]")
+_SHAPES = lazy_regex(r"[=(){}\[\]<>+*]")
 _ODD = _named("odd")
 _LINE_LIMIT = 2_000
 
@@ -137,8 +137,8 @@ def braced(text: str) -> Iterator[Span]:
 # Python functions and classes without fences: all is code except the prose of docstrings
 
 _HEAD = _named("head")
-_QUOTES = late_regex(r'"""|\'\'\'')
-_DOCSTRING = late_regex(r"[ \t]*[rRuU]?(\"\"\"|''')")
+_QUOTES = lazy_regex(r'"""|\'\'\'')
+_DOCSTRING = lazy_regex(r"[ \t]*[rRuU]?(\"\"\"|''')")
 _SIGNATURE_LINES = 60
 
 
@@ -259,18 +259,18 @@ class _Lines:
         return end, (self.starts[at] + start, inside) if opening else None
 
 
-_IDENTIFIER = late_regex(r"[^\W\d]\w*")
+_IDENTIFIER = lazy_regex(r"[^\W\d]\w*")
 # One level of brackets inside is as deep as defaults usually go. "def f(a, b=(1, 2))"; not "f(a)".
-_PARAMETERS = late_regex(r"def[ ]+\w+[ ]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
+_PARAMETERS = lazy_regex(r"def[ ]+\w+[ ]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 # "a, *args", "**options"; not "1".
-_PARAMETER = late_regex(r"(?:^|,)\s*\*{0,2}([^\W\d]\w*)")
-_BRACKETED = late_regex(r"\[[^\[\]]*\]")
+_PARAMETER = lazy_regex(r"(?:^|,)\s*\*{0,2}([^\W\d]\w*)")
+_BRACKETED = lazy_regex(r"\[[^\[\]]*\]")
 _CONSTANTS = ("True", "False", "None")
 # A quoted word or two: an example value, not an apostrophe.
-_QUOTED = late_regex(r"""(?<![\w)\]}'"`])(?:'[^'\n]{0,80}'|"[^"\n]{0,80}"|`[^`'\n]{1,80}')(?!\w)""")
+_QUOTED = lazy_regex(r"""(?<![\w)\]}'"`])(?:'[^'\n]{0,80}'|"[^"\n]{0,80}"|`[^`'\n]{1,80}')(?!\w)""")
 # Fields of docstrings in reST, Epytext and Google's style. ":param x:", ":returns:", "@param"; not
 # "x: y".
-_FIELD = late_regex(r":\w+(?:[ ][\w\[\], |.*]+)?:|@\w+|(?<=\()(?:[a-z]+(?:, optional)?)(?=\):)")
+_FIELD = lazy_regex(r":\w+(?:[ ][\w\[\], |.*]+)?:|@\w+|(?<=\()(?:[a-z]+(?:, optional)?)(?=\):)")
 
 
 def _described(

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from itertools import filterfalse
 from typing import Literal, NamedTuple, TypeVar
 
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import lazy_regex
 from falter.records.types import Span
 from falter.text.names import common_words, names
 from falter.text.protection import protect
@@ -43,11 +43,11 @@ def cached_by_text(read: Callable[[str, str], T]) -> Callable[[str, str], T]:
 
 # What turns a sentence round when it is lost: the parts of a passive, letters that are symbols
 
-_RELATION_TOKEN = late_regex(r"[^\W\d_](?<![\w'’/-].)[^\W\d_]*+(?:['’][^\W\d_]++)?(?![\w/\-])")
+_RELATION_TOKEN = lazy_regex(r"[^\W\d_](?<![\w'’/-].)[^\W\d_]*+(?:['’][^\W\d_]++)?(?![\w/\-])")
 
 _REACH = 6  # words between an auxiliary and its participle
 # "a, b", "a⏎⏎b"; not "a⏎b".
-_CLAUSE_END = late_regex(r"[.,;:?!]|\n[ \t]*\n")
+_CLAUSE_END = lazy_regex(r"[.,;:?!]|\n[ \t]*\n")
 
 
 class _Passives(NamedTuple):
@@ -143,7 +143,7 @@ def lost_relations(before: str, after: str, language: str) -> list[str]:
     return lost
 
 
-_SPACED = late_regex(r"\S+")
+_SPACED = lazy_regex(r"\S+")
 
 
 def _squeezed(text: str) -> str:
@@ -164,14 +164,14 @@ def _agent(text: str, participle: re.Match[str], language: str) -> str | None:
 
 
 # A letter by itself may be a symbol: the side a, the current I.
-_OTHER_SYMBOL = late_regex(r"(?<![\w'’.-])[b-hj-zB-HJ-Z](?![\w'’-])")
-_NO_ARTICLE = late_regex(
+_OTHER_SYMBOL = lazy_regex(r"(?<![\w'’.-])[b-hj-zB-HJ-Z](?![\w'’-])")
+_NO_ARTICLE = lazy_regex(
     r"[ ](?:and|or|are|be|by|but|divided|equals?|for|from|gives?|has|if|in|is|minus|of|on|over|plus"
     r"|such|that|then|times|to|was|were|when|where|which|with)\b|[^\s\w]"
     r"|[ ][^\s\w$€£¥\"“‘'(\[{<*_`]|\Z|\n",
 )
 # "side a"; not "don't", "x-ray".
-_LETTER = late_regex(r"(?<![\w'’-])[A-Za-z](?![\w'’-])")
+_LETTER = lazy_regex(r"(?<![\w'’-])[A-Za-z](?![\w'’-])")
 
 
 _BEFORE_WORD = ("", " ", "\n", '"', "“", "‘", "(")
@@ -345,7 +345,7 @@ def _fold(word: str) -> str:
 
 
 # No *one* in *2one* and no *not* in *not1ced*, which a scanner made of *zone* and *noticed*.
-_TOKEN = late_regex(
+_TOKEN = lazy_regex(
     r"(?<![^\W_])(?<!\\)(?<![^\W\d_][\u0300-\u036f'’])[^\W\d_][^\W\d_\u0300-\u036f]*+"
     r"(?:[\u0300-\u036f'’][^\W\d_]*+)*+(?![^\W_])"
 )
@@ -362,19 +362,19 @@ def _parts(token: str, language: str) -> Sequence[str]:
     return ["ne" if language == "fr" and part == "n" else part for part in parts]
 
 
-_FIGURES = late_regex(
+_FIGURES = lazy_regex(
     # no w0rd, no 5km
     r"(?<![\w.,!@|])(?:(?<![)\]])[-+−])?\d++(?:[.,\u00a0\u202f'’]\d++)*+"
     r"(?![!@|$]?[^\W\d_])"
 )
-_LEET_SIGN = late_regex(r"[@!$|+]")
+_LEET_SIGN = lazy_regex(r"[@!$|+]")
 # A word or sum with signs that leet writes for letters. "p@ssword", "1+1"; not "password".
-_SIGNED = late_regex(r"[A-Za-z\d@!$|+]*[@!$|+][A-Za-z\d@!$|+]*")
+_SIGNED = lazy_regex(r"[A-Za-z\d@!$|+]*[@!$|+][A-Za-z\d@!$|+]*")
 # "1+1", "$5", "x+2"; not "p@ss".
-_SUM = late_regex(r"[+$]?\d*[A-Za-z]?\d*(?:\+\d*[A-Za-z]?\d*)*")
+_SUM = lazy_regex(r"[+$]?\d*[A-Za-z]?\d*(?:\+\d*[A-Za-z]?\d*)*")
 _GROUPED = {
-    True: late_regex(r"(?<=\d)[,\u00a0\u202f'’](?=\d{3}(?!\d))"),
-    False: late_regex(r"(?<=\d)[.\u00a0\u202f'’](?=\d{3}(?!\d))"),
+    True: lazy_regex(r"(?<=\d)[,\u00a0\u202f'’](?=\d{3}(?!\d))"),
+    False: lazy_regex(r"(?<=\d)[.\u00a0\u202f'’](?=\d{3}(?!\d))"),
 }
 
 
@@ -395,10 +395,10 @@ def _no_leet(match: re.Match[str]) -> str:
     return piece if piece == piece.upper() or _SUM.fullmatch(piece) is not None else " "
 
 
-_LETTERS, _WHOLE = late_regex(r"[^\W\d_]+"), late_regex(r"\w+")
+_LETTERS, _WHOLE = lazy_regex(r"[^\W\d_]+"), lazy_regex(r"\w+")
 _MOST_COMPARED, _MOST_ALIGNED = 100, 400
 # Endings that inflect: two words that differ in them alone are one. "cats", "walked"; not "man".
-_ENDINGS = late_regex(r"(?:['’]s|es|s|ed|d|ing|ly|er|est|y|ies|e)\Z")
+_ENDINGS = lazy_regex(r"(?:['’]s|es|s|ed|d|ing|ly|er|est|y|ies|e)\Z")
 
 
 def _other_words(before: _Counted, after: _Counted) -> Iterator[str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 
-from falter.records.lazy_regex import late_regex, named_regex
+from falter.records.lazy_regex import lazy_regex, named_regex
 from falter.records.types import Span
 from falter.text.spans import merged
 from falter.text.words import data_text, edit_distance, word_set
@@ -28,10 +28,10 @@ def common_words(language: str = "en") -> frozenset[str]:
 # The letter goes before the look behind it: a search for it is several times faster.
 _CAPITALISED = _named("capitalised")
 _OPENING = _named("sentence_opening")
-_TITLES = late_regex(r"\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|St|Sr|Jr|Gen|Col|Lt|Rev|Mt|Ft|[A-Z])\.\s\Z")
+_TITLES = lazy_regex(r"\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|St|Sr|Jr|Gen|Col|Lt|Rev|Mt|Ft|[A-Z])\.\s\Z")
 # Words that begin a sentence and are not part of a name after them: *Is Paris …*, *In France …*.
 _OPENERS = word_set("sentence_openers")
-_JOINT = late_regex(r" (?:of |of the |de |de la |von |van |van der |du |da |di |del |la |le )?")
+_JOINT = lazy_regex(r" (?:of |of the |de |de la |von |van |van der |du |da |di |del |la |le )?")
 _LONE = frozenset(["I", "I'm", "I've", "I'd", "I'll", "I’m", "I’ve", "I’d", "I’ll"])
 # A lower-case word that would have a capital in a headline: "tree"; not "of", "the".
 _LOWER_WORD = _named("lower_word")
@@ -95,14 +95,14 @@ def _is_uncommon(word: str, language: str) -> bool:
 # Words that are mentioned
 
 # '"banana"', "‘i before e’"; not the apostrophes of "don't" and "dogs' and cats'".
-_QUOTED = late_regex(r"""["“]([^"“”\n]{1,40})["”]|(?<!\w)['‘]([^'‘’\n]{1,30})['’](?!\w)""")
+_QUOTED = lazy_regex(r"""["“]([^"“”\n]{1,40})["”]|(?<!\w)['‘]([^'‘’\n]{1,30})['’](?!\w)""")
 _WORD_CUES = _named("word_cues")
 _CUE_STEM = _named("cue_stem")
-_TARGET = late_regex(r"(?:(?:the|a|an|word|of|is|are|in)[ ]){0,3}([^\W\d_]{2,40})", re.IGNORECASE)
-_LINK = late_regex(r"[,]? (?:or|and|vs\.?|versus) (?=[^\W\d_]{4})")
-_LAST_WORD = late_regex(r"(?<!\w)[^\W\d_]{4,40}\Z")
-_FIRST_WORD = late_regex(r"[^\W\d_]{4,40}(?!\w)")
-_ANOTHER = late_regex(r"(?:,|,? and|,? or) ([^\W\d_]{2,40})(?!\w)")
+_TARGET = lazy_regex(r"(?:(?:the|a|an|word|of|is|are|in)[ ]){0,3}([^\W\d_]{2,40})", re.IGNORECASE)
+_LINK = lazy_regex(r"[,]? (?:or|and|vs\.?|versus) (?=[^\W\d_]{4})")
+_LAST_WORD = lazy_regex(r"(?<!\w)[^\W\d_]{4,40}\Z")
+_FIRST_WORD = lazy_regex(r"[^\W\d_]{4,40}(?!\w)")
+_ANOTHER = lazy_regex(r"(?:,|,? and|,? or) ([^\W\d_]{2,40})(?!\w)")
 
 
 def mentioned_words(text: str) -> tuple[Span, ...]:
@@ -146,7 +146,7 @@ def _alike_spans(text: str) -> Iterator[Span]:
 
 # Words to be copied
 
-_CONTENT = late_regex(r"[^\W_]{2,40}")
+_CONTENT = lazy_regex(r"[^\W_]{2,40}")
 SHORT_ANSWER_WORDS = 5  # words; a longer answer is only searched for as a whole phrase
 
 

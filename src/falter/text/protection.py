@@ -15,7 +15,7 @@ from threading import current_thread, main_thread
 from typing import NamedTuple
 
 from falter.records.errors import InvalidValue
-from falter.records.lazy_regex import late_regex, named_patterns, named_regex
+from falter.records.lazy_regex import lazy_regex, named_patterns, named_regex
 from falter.records.types import Section, Span
 from falter.text.code import braced, code_lines, fences, python_code
 from falter.text.spans import merged
@@ -68,13 +68,13 @@ def _families() -> Iterator[Family]:
     sources = named_patterns("text")
 
     def regex(name: str) -> re.Pattern[str] | None:
-        return late_regex(sources[name]) if name in sources else None
+        return lazy_regex(sources[name]) if name in sources else None
 
     for key, pattern in sources.items():
         if key.startswith("family "):
             name, *words = key.split(" ")[1:]
             needs = tuple([word.replace("␤", "\n").replace("␠", " ") for word in words])
-            yield Family(regex(f"{name}_needs") or needs, late_regex(pattern), regex(f"{name}_cue"))
+            yield Family(regex(f"{name}_needs") or needs, lazy_regex(pattern), regex(f"{name}_cue"))
 
 
 FAMILIES = tuple(_families())
@@ -130,8 +130,8 @@ def blocked(section: Section, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
     return merged((*spans, *section.protected, *earlier))
 
 
-_DESCRIPTION = late_regex(r'(?<="description": ")(?:[^"\\]|\\.)*(?=")')
-_ESCAPE = late_regex(r"\\.")
+_DESCRIPTION = lazy_regex(r'(?<="description": ")(?:[^"\\]|\\.)*(?=")')
+_ESCAPE = lazy_regex(r"\\.")
 
 
 def _but_descriptions(text: str, patterns: tuple[str, ...]) -> tuple[Span, ...]:
@@ -219,7 +219,7 @@ def _compiled(source: str) -> re.Pattern[str]:
         raise InvalidValue("protect", source, f"a regular expression ({error})") from None
 
 
-_ENVIRONMENT = late_regex(r"\\(begin|end)\{([^{}\n]{1,40})\}")
+_ENVIRONMENT = lazy_regex(r"\\(begin|end)\{([^{}\n]{1,40})\}")
 
 
 def _environments(text: str) -> Iterator[Span]:
@@ -234,7 +234,7 @@ def _environments(text: str) -> Iterator[Span]:
             yield opened.pop()[1], match.end()
 
 
-_BRACKET = late_regex(r"[{}\[\]]")
+_BRACKET = lazy_regex(r"[{}\[\]]")
 # '{"a": 1}', "[1, 2]" and "{'a': None}" begin so; not "{name}" or "[sic]".
 _JSON_START = _named("json_start")
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from falter.records.errors import InvalidValue, nearest
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import lazy_regex
 
 Relevance = tuple[int, ...] | None
 # The default `token_pattern` of scikit-learn's vectorizers: no words of one letter.
-_TERM = late_regex(r"\b\w\w+\b")
+_TERM = lazy_regex(r"\b\w\w+\b")
 _METHODS = ("rouge1", "tfidf")
 
 

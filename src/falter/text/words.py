@@ -9,7 +9,7 @@ from functools import cache, partial
 from importlib.resources import files
 
 from falter.records.errors import InvalidValue, nearest
-from falter.records.lazy_regex import late_regex, named_regex
+from falter.records.lazy_regex import lazy_regex, named_regex
 from falter.records.types import Span
 from falter.text.spans import uncovered
 
@@ -33,7 +33,7 @@ _WORD = _named("word")
 
 # The same word for ASCII text, in the case of a natural word: "word", "Word", "a", "I"; not "WORD",
 # "iOS". The letter comes before its look-behinds, as in every pattern here: that is faster.
-_ASCII_WORD = late_regex(r"[A-Za-z](?<!\w.)(?<!\w'.)(?:[a-z]++|(?<=[aAI]))(?!\w)(?!'\w)", re.ASCII)
+_ASCII_WORD = lazy_regex(r"[A-Za-z](?<!\w.)(?<!\w'.)(?:[a-z]++|(?<=[aAI]))(?!\w)(?!'\w)", re.ASCII)
 
 
 # The units are symbols only, since 'in', 'bar' or 'mole' are words first. All single letters but
@@ -78,10 +78,10 @@ def natural_words(
 _STOP = _named("stop")
 _ABBREVIATION = _named("abbreviation")
 # A number whose point makes it an ordinal, as German has it: "am 3. Mai". "am 3"; not "a3", "123".
-_ORDINAL = late_regex(r"(?<!\w)\d{1,2}\Z")
+_ORDINAL = lazy_regex(r"(?<!\w)\d{1,2}\Z")
 _GERMAN_DATE = _named("german_date")
 _OPEN, _CLOSED = "「『", "」』"
-_QUOTED_ON = late_regex(r"[\u3041-\u3096、]")
+_QUOTED_ON = lazy_regex(r"[\u3041-\u3096、]")
 
 
 def sentences(text: str) -> list[Span]:

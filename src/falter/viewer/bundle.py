@@ -15,8 +15,8 @@ from falter.viewer.page import index_page, page_files, single_page
 from falter.viewer.server import panels_record
 from falter.viewer.source import Source
 
-CHUNK = 256  # items
-MOST_IN_ONE_FILE = 20_000  # cells
+ITEMS_PER_PIECE = 256  # items
+MAX_ONE_FILE_CELLS = 20_000  # cells
 ONE_FILE = "view.html"
 
 
@@ -33,7 +33,7 @@ def write_bundle(source: Source, folder: Path) -> tuple[Path, ...]:
         (folder / name).write_text(content, "utf-8")
     (folder / "index.html").write_text(index_page("files"), "utf-8")
     reports = _reports(source, folder)
-    few = sum(source.codes(n).size for n in range(len(source.panels()))) <= MOST_IN_ONE_FILE
+    few = sum(source.codes(n).size for n in range(len(source.panels()))) <= MAX_ONE_FILE_CELLS
     kept: dict[str, str] = {}
     for name, body in _pieces(source, reports):
         (folder / "data" / f"{name}.bin").write_bytes(body)
@@ -62,14 +62,14 @@ def _pieces(source: Source, reports: list[dict[str, Any]]) -> Iterator[tuple[str
     The same data give the same bytes.
     """
     record = {**panels_record(source), "findings": reports}
-    yield "panels", _packed(orjson.dumps(record, default=str))
+    yield "panels", _compressed(orjson.dumps(record, default=str))
     for panel, view in enumerate(source.panels()):
-        yield f"cells-{panel}", _packed(source.codes(panel).tobytes())
-        for number, start in enumerate(range(0, len(view.items), CHUNK)):
-            rows = range(start, min(start + CHUNK, len(view.items)))
+        yield f"cells-{panel}", _compressed(source.codes(panel).tobytes())
+        for number, start in enumerate(range(0, len(view.items), ITEMS_PER_PIECE)):
+            rows = range(start, min(start + ITEMS_PER_PIECE, len(view.items)))
             texts = [source.item(panel, row) for row in rows]
-            yield f"texts-{panel}-{number:04d}", _packed(orjson.dumps(texts, default=str))
+            yield f"texts-{panel}-{number:04d}", _compressed(orjson.dumps(texts, default=str))
 
 
-def _packed(body: bytes) -> bytes:
+def _compressed(body: bytes) -> bytes:
     return gzip.compress(body, compresslevel=6, mtime=0)

@@ -65,7 +65,7 @@ def single_page(data: Mapping[str, str]) -> str:
 
     `data` maps names to base64 texts.
     """
-    script, style = _joined(), _file("viewer.css")
+    script, style = _joined_modules(), _file("viewer.css")
     policy = (
         f"default-src 'none'; script-src 'sha256-{_hash(script)}'; "
         f"style-src 'sha256-{_hash(style)}'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -91,12 +91,12 @@ def _page(kind: str, policy: str, head: str, end: str) -> str:
 
 
 @cache
-def _joined() -> str:
+def _joined_modules() -> str:
     """Bundle the modules into one script.
 
     Each becomes an immediately invoked function whose returned exports later modules use.
     """
-    parts = [_vendored(_file(MODULES[0]))]
+    parts = [_vendored_module(_file(MODULES[0]))]
     for name in MODULES[1:]:
         text = _IMPORT.sub(r"const \1 = $\2;", _file(name))
         exported = ", ".join(_EXPORT.findall(text))
@@ -107,7 +107,7 @@ def _joined() -> str:
     return script
 
 
-def _vendored(text: str) -> str:
+def _vendored_module(text: str) -> str:
     """Return the vendored module as a function; its exports are a list at its end."""
     match = _EXPORTED.search(text)
     assert match is not None, "preact.js exports its names at its end"

@@ -29,8 +29,8 @@ CODES = (
 )
 """Meanings of a cell's byte. A score of at least 0.5 is right."""
 MISSING, RIGHT, WRONG, _UNPARSED, _TRUNCATED, _REFUSED, FAILED, NOT_APPLICABLE, UNCHANGED = range(9)
-HALF = 0.5
-FIELD_SHOWN, TEXT_SHOWN = 80, 120  # characters
+MIN_RIGHT_SCORE = 0.5
+MAX_FIELD_CHARACTERS, MAX_TEXT_CHARACTERS = 80, 120  # characters
 
 Bytes = NDArray[np.uint8]
 
@@ -112,8 +112,10 @@ def _beginning(item: Item) -> str:
     texts = list(item.fields.values())
     if "messages" in item.fields:
         texts = list(texts_in(plain_json(item.fields["messages"])))[-1:]
-    short = (" ".join(text[: 4 * FIELD_SHOWN].split())[:FIELD_SHOWN] for text in texts)
-    return " · ".join(filter(None, short))[:TEXT_SHOWN]
+    short = (
+        " ".join(text[: 4 * MAX_FIELD_CHARACTERS].split())[:MAX_FIELD_CHARACTERS] for text in texts
+    )
+    return " · ".join(filter(None, short))[:MAX_TEXT_CHARACTERS]
 
 
 def table_columns(table: Table) -> list[tuple[int, int]]:
@@ -129,7 +131,7 @@ def cell_codes(table: Table, rows: Sequence[int] | None = None) -> Bytes:
     value, planned = table.value[chosen], table.in_plan[chosen]
     codes = np.full(outcome.shape, MISSING, np.uint8)
     scored = outcome == OUTCOMES.index("scored")
-    codes[scored] = np.where(value[scored] >= HALF, RIGHT, WRONG)
+    codes[scored] = np.where(value[scored] >= MIN_RIGHT_SCORE, RIGHT, WRONG)
     for unread in (*UNREADABLE, OUTCOMES.index("failed")):
         codes[outcome == unread] = CODES.index(OUTCOMES[unread])
     codes[status == STATUSES.index("unchanged")] = UNCHANGED
@@ -148,10 +150,10 @@ def in_columns(table: Table, values: NDArray[Any]) -> NDArray[Any]:
 # Notes and corrections of users in JSON-lines files; the last line about a subject counts.
 
 
-LONGEST = 20_000  # characters
+MAX_NOTE_CHARACTERS = 20_000  # characters
 
 
-class Lines:
+class JsonLinesFile:
     """JSON-lines file next to a store. Lines are appended and never removed.
 
     `names` are the fields that identify a line's subject, `value` is the field with its content.
@@ -163,7 +165,7 @@ class Lines:
     def put(self, row: Mapping[str, object]) -> None:
         """Append a line. A line with an empty text retracts the earlier content."""
         said = row[self.value]
-        said = said[:LONGEST] if isinstance(said, str) else said
+        said = said[:MAX_NOTE_CHARACTERS] if isinstance(said, str) else said
         with open(self.path, "ab") as file:
             line = {**row, self.value: said, "at": round(time.time(), 3)}
             file.write(orjson.dumps(line) + b"\n")
@@ -182,12 +184,12 @@ class Lines:
         return [row for row in last.values() if row.get(self.value, "") != ""]
 
 
-def notes_beside(store: Path) -> Lines:
+def notes_file(store: Path) -> JsonLinesFile:
     """Return the file of the users' notes on items."""
     names = ("run", "model", "task", "item")
-    return Lines(store.with_name(f"{store.name}-notes.jsonl"), names, "note")
+    return JsonLinesFile(store.with_name(f"{store.name}-notes.jsonl"), names, "note")
 
 
-def marks_beside(store: Path) -> Lines:
+def corrections_file(store: Path) -> JsonLinesFile:
     """Return the file of misread responses, with the answer that a person read."""
-    return Lines(store.with_name(f"{store.name}-marks.jsonl"), ("key",), "reading")
+    return JsonLinesFile(store.with_name(f"{store.name}-marks.jsonl"), ("key",), "reading")

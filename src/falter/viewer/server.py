@@ -20,14 +20,14 @@ from aiohttp import web
 
 from falter import __version__
 from falter.viewer.page import CONTENT_TYPES, POLICY, REPORT_POLICY, index_page, page_files
-from falter.viewer.panels import Bytes, Lines
+from falter.viewer.panels import Bytes, JsonLinesFile
 from falter.viewer.source import Arrivals, Source
 
 TOKEN_HEADER = "X-Falter-Token"
 LOOPBACK = "127.0.0.1"
-EVENTS_EVERY = 0.25  # seconds
-LARGEST_NOTE = 200_000  # bytes
-LONGEST_SOUGHT = 1000  # characters
+EVENT_SECONDS = 0.25  # seconds
+MAX_NOTE_BYTES = 200_000  # bytes
+MAX_SEARCH_CHARACTERS = 1000  # characters
 _HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -36,7 +36,7 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-NUMBER = "[0-9]{1,9}"
+NUMBER_PATTERN = "[0-9]{1,9}"
 _LOG = logging.getLogger(__name__)  # bad requests, which anybody may send, stay off the terminal
 _LOG.addHandler(logging.NullHandler())
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -48,9 +48,12 @@ class Viewer:
     _source: Source
 
     def __init__(
-        self, source: Source | Awaitable[Source], kept: Mapping[str, Lines] | None = None
+        self, source: Source | Awaitable[Source], kept: Mapping[str, JsonLinesFile] | None = None
     ) -> None:
-        self._coming, self._kept = asyncio.ensure_future(_opened(source)), kept or {}
+        self._source_to_come, self._note_files = (
+            asyncio.ensure_future(_awaited_source(source)),
+            kept or {},
+        )
         self.token = secrets.token_urlsafe(24)
         self.port = 0
         self._followers: set[asyncio.Queue[bytes]] = set()
@@ -59,17 +62,19 @@ class Viewer:
 
     def app(self) -> web.Application:
         """Return the application with its routes."""
-        app = web.Application(middlewares=[self._guard], client_max_size=LARGEST_NOTE)
+        app = web.Application(middlewares=[self._guard], client_max_size=MAX_NOTE_BYTES)
         app.router.add_get("/", self._index)
         app.router.add_get("/{name}", self._file)
         app.router.add_get("/api/panels", self._panels)
-        app.router.add_get(f"/api/cells/{{panel:{NUMBER}}}", self._cells)
-        app.router.add_get(f"/api/item/{{panel:{NUMBER}}}/{{row:{NUMBER}}}", self._item)
-        app.router.add_get(f"/api/found/{{panel:{NUMBER}}}", self._search)
-        app.router.add_get(f"/api/findings/{{study:{NUMBER}}}", self._findings)
+        app.router.add_get(f"/api/cells/{{panel:{NUMBER_PATTERN}}}", self._cells)
+        app.router.add_get(
+            f"/api/item/{{panel:{NUMBER_PATTERN}}}/{{row:{NUMBER_PATTERN}}}", self._item
+        )
+        app.router.add_get(f"/api/found/{{panel:{NUMBER_PATTERN}}}", self._search)
+        app.router.add_get(f"/api/findings/{{study:{NUMBER_PATTERN}}}", self._findings)
         app.router.add_get("/report/{name}", self._report)
         app.router.add_get("/api/events", self._events)
-        app.router.add_get("/api/{kind:notes|marks}", self._kept_reply)
+        app.router.add_get("/api/{kind:notes|marks}", self._notes_reply)
         app.router.add_put("/api/notes", self._put_note)
         app.router.add_put("/api/marks", self._put_mark)
         return app
@@ -82,7 +87,7 @@ class Viewer:
     async def follow(self) -> None:
         """Poll the source for changes while pages are connected, and send them as events."""
         while True:
-            await asyncio.sleep(EVENTS_EVERY)
+            await asyncio.sleep(EVENT_SECONDS)
             if not self._followers:
                 continue
             for event in _events(self._source.arrivals()):
@@ -95,7 +100,7 @@ class Viewer:
         fault = self._fault(request)
         try:
             if not fault and request.path.startswith("/api/"):
-                self._source = await asyncio.shield(self._coming)
+                self._source = await asyncio.shield(self._source_to_come)
             response = _refusal(fault) if fault else await handler(request)
         except web.HTTPException as error:
             response = web.Response(status=error.status, text=error.reason)
@@ -144,15 +149,15 @@ class Viewer:
         return _json(self._source.item(panel, row))
 
     async def _search(self, request: web.Request) -> web.Response:
-        text = request.query.get("text", "")[:LONGEST_SOUGHT]
-        return _bytes(await _aside(self._source.found, self._panel(request), text))
+        text = request.query.get("text", "")[:MAX_SEARCH_CHARACTERS]
+        return _bytes(await _in_daemon_thread(self._source.found, self._panel(request), text))
 
     async def _findings(self, request: web.Request) -> web.Response:
         """Return the drops of a study's panels, and the secret address of its report."""
         study = int(request.match_info["study"])
         if study >= 1 + max(panel.study for panel in self._source.panels()):
             raise web.HTTPNotFound
-        found = await _aside(self._source.findings, study)
+        found = await _in_daemon_thread(self._source.findings, study)
         name = self._names.setdefault(study, secrets.token_urlsafe(24))
         self._reports[name] = found.page
         return _json({"drops": found.drops, "page": found.page and f"report/{name}"})
@@ -169,8 +174,8 @@ class Viewer:
             raise web.HTTPNotFound
         return panel
 
-    async def _kept_reply(self, request: web.Request) -> web.Response:
-        lines = self._kept.get(request.match_info["kind"])
+    async def _notes_reply(self, request: web.Request) -> web.Response:
+        lines = self._note_files.get(request.match_info["kind"])
         return _json([] if lines is None else lines.rows())
 
     async def _put_note(self, request: web.Request) -> web.Response:
@@ -204,9 +209,9 @@ class Viewer:
         }  # fmt: skip
 
     def _put(self, kind: str, row: Mapping[str, Any]) -> web.Response:
-        if kind not in self._kept:
+        if kind not in self._note_files:
             raise web.HTTPNotFound
-        self._kept[kind].put(row)
+        self._note_files[kind].put(row)
         return _json({})
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
@@ -251,11 +256,11 @@ def _events(arrivals: Sequence[Arrivals] | None) -> list[bytes]:
     return [b"event: cells\ndata: " + orjson.dumps(a._asdict()) + b"\n\n" for a in arrivals]
 
 
-async def _opened(source: Source | Awaitable[Source]) -> Source:
+async def _awaited_source(source: Source | Awaitable[Source]) -> Source:
     return await source if isinstance(source, Awaitable) else source
 
 
-async def _aside(work: Callable[..., Any], *given: object) -> Any:
+async def _in_daemon_thread(work: Callable[..., Any], *given: object) -> Any:
     """Call a function in a daemon thread, for which the program does not wait when it ends."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
@@ -292,7 +297,7 @@ def _refusal(reason: str) -> web.Response:
 @contextlib.asynccontextmanager
 async def served(
     source: Source | Awaitable[Source],
-    kept: Mapping[str, Lines] | None = None,
+    kept: Mapping[str, JsonLinesFile] | None = None,
     *,
     port: int = 0,
 ) -> AsyncIterator[Viewer]:

@@ -81,7 +81,7 @@ def item_record(
     return {
         "key": item.key,
         "tags": list(item.tags),
-        "expected": _expected(first.variant.prompt),
+        "expected": _expected_answer(first.variant.prompt),
         "cells": shown,
     }
 
@@ -104,7 +104,7 @@ def _readings(
     }
 
 
-def _expected(prompt: Prompt) -> str:
+def _expected_answer(prompt: Prompt) -> str:
     target = prompt.target
     if isinstance(target, int) and target < len(prompt.choices):
         label = prompt.labels[target] if target < len(prompt.labels) else ""
@@ -122,7 +122,7 @@ def _cell(first: StoredCell, cell: StoredCell, score: Score | None, column: int)
         "value": None if score is None else score.value,
         "read": None if score is None else score.extracted,
         "reason": (None if score is None else score.reason) or cell.failure,
-        "expected": _expected(prompt),
+        "expected": _expected_answer(prompt),
         "edits": [[s.kind, s.before, s.after] for s in segments(first.variant.prompt, prompt)],
         "messages": [list(message) for message in render.messages(prompt)],
     }
@@ -165,8 +165,8 @@ def asked_of(panel: Panel, run: Run) -> dict[str, Any]:
     }
 
 
-RELOAD_EVERY = 3.0  # seconds, while a run is still being planned
-LONGEST_READING = 200  # characters; longer answers are found in their response's text
+RELOAD_SECONDS = 3.0  # seconds, while a run is still being planned
+MAX_INDEXED_CHARACTERS = 200  # characters; longer answers are found in their response's text
 
 
 class Arrivals(NamedTuple):
@@ -344,7 +344,7 @@ class StoredSource:
         if version == self._version:
             return []
         if self._planning:
-            if time.monotonic() - self._read_at < RELOAD_EVERY:
+            if time.monotonic() - self._read_at < RELOAD_SECONDS:
                 return []
             self._reload()
             return None
@@ -365,7 +365,7 @@ class StoredSource:
         tables = run_tables(
             self._store, place.run, place.scorers, within=place.ranges[row], cut=place.cut
         )
-        fresh = _aligned(tables[place.number], place)
+        fresh = _aligned_codes(tables[place.number], place)
         width = place.codes.shape[1]
         for column in np.flatnonzero(fresh != place.codes[row]):
             arrived.places.append(row * width + int(column))
@@ -412,7 +412,7 @@ class StoredSource:
                 part=part.name,
                 codes=cell_codes(table),
                 answers=None if table.output is None else in_columns(table, table.output),
-                read={a: n for a, n in builder.outputs.items() if len(a) <= LONGEST_READING},
+                read={a: n for a, n in builder.outputs.items() if len(a) <= MAX_INDEXED_CHARACTERS},
                 rows=rows,
                 columns={
                     (table.recipes[column].id, place): n
@@ -428,7 +428,7 @@ class StoredSource:
                 self._waiting.setdefault(key, []).extend(shifted)
 
 
-def _aligned(table: Table, place: _Place) -> Bytes:
+def _aligned_codes(table: Table, place: _Place) -> Bytes:
     """Return the codes of the table's only row, in the columns of the shown panel."""
     codes = np.array(place.codes[place.rows[table.item_ids[0]]])
     fresh = cell_codes(table)[0]

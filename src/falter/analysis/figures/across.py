@@ -24,7 +24,7 @@ from falter.records.figures import (
 )
 from falter.records.types import Estimate
 
-declared = Declared("falter.analysis")
+declaration = Declared("falter.analysis")
 
 # Brittleness of models over their tasks, and of tasks over their models.
 
@@ -39,14 +39,14 @@ def brittleness_bars(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, 
     for of, over in (("model", "tasks"), ("task", "models")):
         bars: list[Bar] = []
         left_out: list[str] = []
-        for how, analysis in analyses:
-            tail = f", {how}" if len(analyses) > 1 else ""
+        for prompting, analysis in analyses:
+            tail = f", {prompting}" if len(analyses) > 1 else ""
             for name, pool in _pools(analysis, of).items():
                 parts = (pool.data, pool.pert, pool.run)
                 bars.append(Bar(label=name + tail, parts=parts, share=pool.brittleness))
                 left_out += _left_out(f"{name}{tail}", pool)
         if bars:
-            about = declared("brittleness", text=left_out, of=of, over=over)
+            about = declaration("brittleness", text=left_out, of=of, over=over)
             figures.append(Bars(bars=tuple(bars), **about))
     return tuple(figures)
 
@@ -71,7 +71,7 @@ def _left_out(pooled: str, pool: PooledBrittleness) -> list[str]:
 Analyses = Sequence[tuple[str, Across]]
 
 
-class _Titled(NamedTuple):
+class _TitledRecord(NamedTuple):
     """A record of an analysis. `how` names the analysis's prompts, such as `5-shot`."""
 
     how: str
@@ -83,9 +83,13 @@ def ranking_figures(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, .
 
     Each analysis comes with a name for its prompts, such as `5-shot`, shown if there are several.
     """
-    known = [(how, analysis.across) for how, analysis in analyses if analysis.across is not None]
+    known = [
+        (prompting, analysis.across)
+        for prompting, analysis in analyses
+        if analysis.across is not None
+    ]
     few = not any(across.rankings for _, across in known)
-    ranks = {"possible": lambda r: _possible(r.item.best, r.item.worst)}
+    ranks = {"possible": lambda r: _rank_range(r.item.best, r.item.worst)}
     unknown = sentence("across.ranked_models")
     folded = sum(len(across.ranks) for _, across in known) > 20
     return (
@@ -114,7 +118,7 @@ def ranking_figures(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, .
     )
 
 
-def _possible(best: int, worst: int) -> str:
+def _rank_range(best: int, worst: int) -> str:
     return str(best) if best == worst else f"{best}–{worst}"
 
 
@@ -129,9 +133,14 @@ def _grids(
 
     With several analyses, a column after the labels names their prompts, such as `5-shot`.
     """
-    records = [_Titled(how, item) for how, a in analyses for item in pick(a) if item is not None]
+    records = [
+        _TitledRecord(prompting, item)
+        for prompting, a in analyses
+        for item in pick(a)
+        if item is not None
+    ]
     several = len(analyses) > 1
-    for grid in declared.grids(figure, records, cells=cells, several=several, **values):
+    for grid in declaration.grids(figure, records, cells=cells, several=several, **values):
         yield replace(grid, labels=grid.labels + several)
 
 
@@ -143,14 +152,16 @@ _AGREEMENT: tuple[tuple[str, Unit], ...] = (
 def _agreement(analyses: Analyses) -> Iterator[Figure]:
     """Yield the table of Spearman's correlations of each recipe's ranking with the baseline's."""
     tables = {
-        how: {ranking.recipe: ranking for ranking in across.rankings}
-        for how, across in analyses
+        prompting: {ranking.recipe: ranking for ranking in across.rankings}
+        for prompting, across in analyses
         if any(ranking.agreement.value is not None for ranking in across.rankings)
     }
     if not tables:
         return
     columns = [
-        Column(name=name, unit=unit, over=how) for how in tables for name, unit in _AGREEMENT
+        Column(name=name, unit=unit, over=prompting)
+        for prompting in tables
+        for name, unit in _AGREEMENT
     ]
     rows: list[tuple[Value, ...]] = []
     for recipe in dict.fromkeys(recipe for table in tables.values() for recipe in table):
@@ -164,7 +175,7 @@ def _agreement(analyses: Analyses) -> Iterator[Figure]:
             )
         rows.append((recipe, *cells))
     rows.sort(key=lambda row: _for_sorting(row[1]))
-    yield Grid(rows=tuple(rows), **declared("rankings", columns))
+    yield Grid(rows=tuple(rows), **declaration("rankings", columns))
 
 
 def _for_sorting(cell: Value) -> float:
@@ -173,7 +184,7 @@ def _for_sorting(cell: Value) -> float:
 
 
 SECTION = "Across recipes, models and tasks"
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 
 def across_figures(analysis: Analysis) -> tuple[Figure, ...]:
@@ -183,8 +194,8 @@ def across_figures(analysis: Analysis) -> tuple[Figure, ...]:
         return ()
     figures = (
         *_panels(analysis, across),
-        *declared.grids("models-compared", across.pairs),
-        *declared.grids("consistency", across.consistency),
+        *declaration.grids("models-compared", across.pairs),
+        *declaration.grids("consistency", across.consistency),
         *_unreadable(across, analysis.level),
         *brittleness_bars([("", analysis)]),
         *ranking_figures([("", analysis)]),
@@ -207,7 +218,7 @@ def _panels(analysis: Analysis, across: Across) -> Iterator[Figure]:
         return
     columns = [Column(name=word, unit="count", over="Recipes") for word in VERDICT_WORDS.values()]
     drops = any(not panel.has_no_baseline for panel in panels)
-    about = declared("panels", columns, drops=drops, margin=within(panels[0].margin))
+    about = declaration("panels", columns, drops=drops, margin=within(panels[0].margin))
     yield Grid(rows=tuple(_panel_row(panel, tested) for panel in panels), **about)
 
 
@@ -233,9 +244,9 @@ def _unreadable(across: Across, level: float) -> Iterator[Figure]:
     if clear:
         clearest = "; ".join(
             "{recipe} ({model} on {task}) ".format(**f.group) + n.shown(f, "points").text
-            for f in clear[:MOST_NAMED]
+            for f in clear[:MAX_NAMED]
         )
-        more = f" and {len(clear) - MOST_NAMED} more" if len(clear) > MOST_NAMED else ""
+        more = f" and {len(clear) - MAX_NAMED} more" if len(clear) > MAX_NAMED else ""
         text = f"The share of answers that cannot be read changes, in points: {clearest}{more}."
     else:
         text = (
@@ -243,7 +254,7 @@ def _unreadable(across: Across, level: float) -> Iterator[Figure]:
             "read; the difference of their shares is within chance."
         )
     yield Statement(name="unreadable-answers", title="Answers that could not be read", text=(text,))
-    yield declared.grid("unreadable", across.failures)
+    yield declaration.grid("unreadable", across.failures)
 
 
 def _assumptions(across: Across) -> Iterator[Figure]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 
 from falter.analysis.figures.next_steps import next_steps
-from falter.analysis.notes import MUCH_UNREAD
+from falter.analysis.notes import MAX_UNREAD_SHARE
 from falter.analysis.results import Analysis, Counts, PanelResult, RecipeParts, RecipeResult
 from falter.analysis.sentences import (
     any_recipe,
@@ -42,7 +42,7 @@ from falter.stats.multiplicity import panels_rejected
 
 ANSWER = "answer"
 EXCLUDED = "excluded"
-MOST_PANELS = 3
+MAX_NAMED_PANELS = 3
 """Number of panels that the first sentence names. The overview has all panels."""
 
 Named = Sequence[tuple[str, PanelResult]]
@@ -54,62 +54,68 @@ def answer_figure(analyses: Sequence[tuple[str, Analysis]]) -> Statement:
     Each analysis comes with a name for its prompts, such as `5-shot`, or an empty text.
     """
     panels = [
-        (f"{panel.title}, {how}" if how else panel.title, panel)
-        for how, analysis in analyses
+        (f"{panel.title}, {prompting}" if prompting else panel.title, panel)
+        for prompting, analysis in analyses
         for panel in analysis.panels
     ]
-    return _in_short(_lines(panels, analyses[0][1]))
+    return _short_statement(_lines(panels, analyses[0][1]))
 
 
 def answer_of_panel(panel: PanelResult, analysis: Analysis) -> Statement:
     """Return the result of one of several panels in words."""
-    return _in_short(_lines([(panel.title, panel)], analysis))
+    return _short_statement(_lines([(panel.title, panel)], analysis))
 
 
 def answer_of(
-    sentences: Iterable[str], every: Sequence[Counts], judged: Sequence[Counts], *, unread_are: str
+    sentences: Iterable[str],
+    every: Sequence[Counts],
+    judged: Sequence[Counts],
+    *,
+    unparsed_count_as: str,
 ) -> Statement:
     """Return findings that are not verdicts, with warnings before and evidence after them.
 
     `judged` counts the requests to judges, whose verdicts are no answers of a model.
     """
-    counts, read = _sum(every), _sum(judged)
-    return _in_short(
+    counts, read = _sum_of_counts(every), _sum_of_counts(judged)
+    return _short_statement(
         (
-            *_unfinished(counts),
-            *_unread(counts, unread_are),
+            *_unfinished_warning(counts),
+            *_unread_warning(counts, unparsed_count_as),
             *sentences,
-            _evidence(counts, unread_are),
-            *_verdicts_read(read),
+            _evidence(counts, unparsed_count_as),
+            *_judge_sentence(read),
         )
     )
 
 
-def _in_short(text: Iterable[str]) -> Statement:
+def _short_statement(text: Iterable[str]) -> Statement:
     return Statement(name=ANSWER, title="In short", text=tuple(filter(None, text)), kind="answer")
 
 
 def _lines(named: Named, analysis: Analysis) -> Iterator[str]:
     """Yield the finding, its limits, and the evidence with the next step."""
     panels = [panel for _, panel in named]
-    counts = _sum(panel.counts for panel in panels)
+    counts = _sum_of_counts(panel.counts for panel in panels)
     evidence = f"{_noise(panels)} {_evidence(counts, analysis.unparsed)}"
     if counts.hold_no_answer or counts.mostly_failed:
         yield _nothing_to_conclude(counts)
         about = (evidence,) if counts.mostly_failed else ()
         yield " ".join((*about, *next_steps(panels, counts, analysis)))
         return
-    finding = _panel(panels[0], analysis.level) if len(panels) == 1 else _several(named)
-    if all(p.keeping is not None and _says_no_more(p) for p in panels):
+    finding = _panel(panels[0], analysis.level) if len(panels) == 1 else _panels_that_change(named)
+    if all(p.keeping is not None and _drops_add_nothing(p) for p in panels):
         finding = iter(())
-    two = [keeping_sentence(title, p) for title, p in named[:MOST_PANELS] if p.keeping is not None]
-    yield " ".join((*_unfinished(counts), *two, *_doubts(panels, analysis), *finding))
+    two = [
+        keeping_sentence(title, p) for title, p in named[:MAX_NAMED_PANELS] if p.keeping is not None
+    ]
+    yield " ".join((*_unfinished_warning(counts), *two, *_doubts(panels, analysis), *finding))
     limits = _limits if len(panels) == 1 else _limits_of_several
     yield " ".join(limits(panels, analysis.level))
     yield " ".join((evidence, *next_steps(panels, counts, analysis)))
 
 
-def _says_no_more(panel: PanelResult) -> bool:
+def _drops_add_nothing(panel: PanelResult) -> bool:
     """Return True if the drops add nothing to the answers kept and the meanings noticed."""
     return compares_with_clean(panel.panel.scorer) or _kind(panel) == "open"
 
@@ -122,17 +128,17 @@ def _nothing_to_conclude(counts: Counts) -> str:
     return sentence("answer.no_answer", answers=answers, kinds=unusable(counts))
 
 
-def _unfinished(counts: Counts) -> Iterator[str]:
+def _unfinished_warning(counts: Counts) -> Iterator[str]:
     if counts.missing:
         there = n.whole(counts.cells - counts.missing)
         yield sentence("answer.missing", there=there, planned=n.whole(counts.cells))
 
 
-def _unread(counts: Counts, unread_are: str) -> Iterator[str]:
+def _unread_warning(counts: Counts, unparsed_count_as: str) -> Iterator[str]:
     """Yield a warning if many responses hold no usable answer, for reports without verdicts."""
-    if counts.unread > MUCH_UNREAD * counts.answers:
+    if counts.unread > MAX_UNREAD_SHARE * counts.answers:
         yield sentence(
-            "answer.unread", evidence=_unusable_of(counts), rule=_rule(counts, unread_are)
+            "answer.unread", evidence=_unusable_of(counts), rule=_rule(counts, unparsed_count_as)
         )
 
 
@@ -155,7 +161,7 @@ def _doubts(panels: Sequence[PanelResult], analysis: Analysis) -> Iterator[str]:
             verdicts=f", with another verdict on {listed_bounded(names)}" if names else "",
             command=command(analysis, "rescore", "--scorer", reader),
         )
-    counts = _sum(panel.counts for panel in panels)
+    counts = _sum_of_counts(panel.counts for panel in panels)
     other = "counted as wrong" if analysis.unparsed == EXCLUDED else "left out"
     readings = {
         "stated": f"Without the {noun(counts.inferred, 'answer')} taken out of sentences",
@@ -228,14 +234,14 @@ def _limits(panels: Sequence[PanelResult], level: float) -> Iterator[str]:
     if panel.baseline.value == 0.0 and not moves:
         return
     if moves:
-        yield _how_sure(panel, level)
+        yield _bounds_sentence(panel, level)
     elif of_verdict(panel, "equivalent") or moves_on_average(panel):
         yield _bound(panel, level)
-    yield from _open(panel)
-    yield from _where_points_went(panel)
+    yield from _undecided_sentence(panel)
+    yield from _causes_of_losses(panel)
 
 
-def _how_sure(panel: PanelResult, level: float) -> str:
+def _bounds_sentence(panel: PanelResult, level: float) -> str:
     """Return the sentence with the bounds of the shown changes."""
     words: dict[Verdict, str] = {"degraded": "loss", "improved": "gain"}
     reach = []
@@ -257,7 +263,7 @@ def _how_sure(panel: PanelResult, level: float) -> str:
     )
 
 
-def _open(panel: PanelResult) -> Iterator[str]:
+def _undecided_sentence(panel: PanelResult) -> Iterator[str]:
     """Yield the sentence on the undecided recipes."""
     undecided = of_verdict(panel, "undecided")
     if not undecided:
@@ -283,15 +289,15 @@ def _open(panel: PanelResult) -> Iterator[str]:
     )
 
 
-_KINDS = {
+_BLAME_WORDS = {
     "reading": "misread answers",
     "meaning": "changed meaning",
     "serving": "answers of another server",
 }
-_BECAUSE = {"refused": "refuses", "truncated": "is cut off", "unparsed": "cannot be read"}
+_UNREAD_VERBS = {"refused": "refuses", "truncated": "is cut off", "unparsed": "cannot be read"}
 
 
-def _where_points_went(panel: PanelResult) -> Iterator[str]:
+def _causes_of_losses(panel: PanelResult) -> Iterator[str]:
     """Yield the causes of the largest loss, and of the largest loss that the test itself causes."""
     split = {parts.label: parts for parts in panel.parts}
     lost = sorted(of_verdict(panel, "degraded"), key=lambda recipe: -drop_of(recipe))
@@ -299,10 +305,10 @@ def _where_points_went(panel: PanelResult) -> Iterator[str]:
     blamed = [pair for pair in known if pair[1].split.blamed is not None]
     told = known[:1] + [pair for pair in blamed[:1] if pair is not known[0]]
     for recipe, parts in told:
-        yield points_went(recipe, parts, panel)
+        yield causes_of_loss(recipe, parts, panel)
 
 
-def points_went(recipe: RecipeResult, parts: RecipeParts, panel: PanelResult) -> str:
+def causes_of_loss(recipe: RecipeResult, parts: RecipeParts, panel: PanelResult) -> str:
     """Return the sentence on the causes of one loss.
 
     The wording is cleared only by another part whose interval excludes zero.
@@ -312,13 +318,13 @@ def points_went(recipe: RecipeResult, parts: RecipeParts, panel: PanelResult) ->
     if _above_zero(split.wording):
         if second is not None and recipe.label in second.recipes:
             return sentence("answer.by_reader", reader=second.reader, **about)
-        state = next((s for s in _BECAUSE if _above_zero(split.unrecovered[s])), None)
+        state = next((s for s in _UNREAD_VERBS if _above_zero(split.unrecovered[s])), None)
         because = ""
         if state is not None:
             because = sentence(
                 "answer.because",
                 part=_share(split.unrecovered[state], split.wording),
-                why=_BECAUSE[state],
+                why=_UNREAD_VERBS[state],
             )
         part = _share(split.wording, recipe.drop)
         part = part[0].upper() + part[1:]
@@ -326,7 +332,7 @@ def points_went(recipe: RecipeResult, parts: RecipeParts, panel: PanelResult) ->
         return sentence("answer.wording", part=part, unsure=unsure, because=because, **about)
     if split.blamed is not None:
         part = size(getattr(split, split.blamed).low)
-        return sentence("answer.blamed", part=part, kind=_KINDS[split.blamed], **about)
+        return sentence("answer.blamed", part=part, kind=_BLAME_WORDS[split.blamed], **about)
     return sentence("answer.unexplained", **about)
 
 
@@ -351,7 +357,7 @@ def _noise(panels: Sequence[PanelResult]) -> str:
     return sentence(f"answer.{name}", items=shown, share=n.percent(value))
 
 
-def _evidence(counts: Counts, unread_are: str) -> str:
+def _evidence(counts: Counts, unparsed_count_as: str) -> str:
     """Return the sentence on failed requests, parsed responses, and the rule for the others."""
     answers = counts.answers
     failed = "No request failed"
@@ -366,7 +372,7 @@ def _evidence(counts: Counts, unread_are: str) -> str:
         "answer.some_read",
         failed=failed,
         evidence=_unusable_of(counts),
-        rule=_rule(counts, unread_are),
+        rule=_rule(counts, unparsed_count_as),
     )
 
 
@@ -378,13 +384,13 @@ def _unusable_of(counts: Counts) -> str:
     return f"{n.whole(counts.unread)} of {replies} {hold} no usable answer ({kinds})"
 
 
-def _rule(counts: Counts, unread_are: str) -> str:
-    if unread_are == EXCLUDED:
+def _rule(counts: Counts, unparsed_count_as: str) -> str:
+    if unparsed_count_as == EXCLUDED:
         return left_out(counts.unread)
-    return f"{'counts' if counts.unread == 1 else 'count'} as {unread_are}"
+    return f"{'counts' if counts.unread == 1 else 'count'} as {unparsed_count_as}"
 
 
-def _verdicts_read(counts: Counts) -> Iterator[str]:
+def _judge_sentence(counts: Counts) -> Iterator[str]:
     """Yield the sentence on the number of requests to a judge and of its empty responses."""
     asked, lost = counts.cells - counts.missing, counts.unread + counts.failed
     if asked:
@@ -407,17 +413,17 @@ def _kind(panel: PanelResult) -> str:
     return "hold" if counts["equivalent"] == len(panel.recipes) else "open"
 
 
-def _several(named: Named) -> Iterator[str]:
+def _panels_that_change(named: Named) -> Iterator[str]:
     """Yield the panels that lose or gain, tested simultaneously, with the largest changes."""
     panels = [panel for _, panel in named]
     models = noun(len({panel.panel.model.id for panel in panels}), "model")
     tasks = noun(len({panel.panel.task for panel in panels}), "task")
     every = f"{noun(len(panels), 'panel')} ({models} on {tasks})"
-    found = _rejected(panels)
+    found = _panels_rejected(panels)
     for verb in ("lose", "gain"):
         some = [pair for pair, is_found in zip(named, found, strict=True)
                 if is_found and _kind(pair[1]) == verb]  # fmt: skip
-        some.sort(key=lambda pair: -abs(_extreme(pair[1])[0]))
+        some.sort(key=lambda pair: -abs(_largest_change(pair[1])[0]))
         if some:
             yield sentence(
                 "panels.found",
@@ -426,8 +432,8 @@ def _several(named: Named) -> Iterator[str]:
                 verb=verb if len(some) > 1 else f"{verb}s",
                 every=n.whole(len(panels)),
                 names=listed_bounded(
-                    [f"{title} ({size(_extreme(p)[0])} points {_extreme(p)[1]})"
-                     for title, p in some], MOST_PANELS, MOST_PANELS,
+                    [f"{title} ({size(_largest_change(p)[0])} points {_largest_change(p)[1]})"
+                     for title, p in some], MAX_NAMED_PANELS, MAX_NAMED_PANELS,
                 ),
             )  # fmt: skip
             every = f"the {noun(len(panels), 'panel')}"
@@ -441,7 +447,7 @@ def _several(named: Named) -> Iterator[str]:
         )
 
 
-def _rejected(panels: Sequence[PanelResult]) -> list[bool]:
+def _panels_rejected(panels: Sequence[PanelResult]) -> list[bool]:
     """Return for each panel True if it changes in a test of all panels at once."""
     return panels_rejected([panel.p_any for panel in panels], level=_level(panels))
 
@@ -450,7 +456,7 @@ def _level(panels: Sequence[PanelResult]) -> float:
     return panels[0].baseline.level
 
 
-def _extreme(panel: PanelResult) -> tuple[float, str]:
+def _largest_change(panel: PanelResult) -> tuple[float, str]:
     """Return the largest shown change of a panel and its recipe, or the average change."""
     shown = [*of_verdict(panel, "degraded"), *of_verdict(panel, "improved")]
     if not shown:
@@ -461,7 +467,7 @@ def _extreme(panel: PanelResult) -> tuple[float, str]:
 
 def _limits_of_several(panels: Sequence[PanelResult], level: float) -> Iterator[str]:
     """Yield the number of panels that change only in their own test, and the undecided drops."""
-    found = _rejected(panels)
+    found = _panels_rejected(panels)
     own = sum(not is_found and _kind(panel) in ("lose", "gain")
               for panel, is_found in zip(panels, found, strict=True))  # fmt: skip
     if own:
@@ -494,7 +500,7 @@ def _limits_of_several(panels: Sequence[PanelResult], level: float) -> Iterator[
     )
 
 
-def _sum(every: Iterable[Counts]) -> Counts:
+def _sum_of_counts(every: Iterable[Counts]) -> Counts:
     counts = list(every)
     return Counts(**{f.name: sum(getattr(c, f.name) for c in counts) for f in fields(Counts)})
 
@@ -519,13 +525,13 @@ def keeping_sentence(title: str, panel: PanelResult) -> str:
             f"keeping.{keeping.word.replace(' ', '_')}",
             keeps=kept,
             reads="" if keeping.reads is None else _share_kept(keeping.reads),
-            weakest=_weakest(keeping.weakest(control=False), panel),
-            least=_least(keeping.weakest(control=True), panel),
+            weakest=_weakest_sentence(keeping.weakest(control=False), panel),
+            least=_least_sentence(keeping.weakest(control=True), panel),
             needed=""
             if keeping.needed is None
             else sentence("keeping.needed", items=n.whole(keeping.needed)),
         )
-        + _deaf_to(keeping)
+        + _deaf_to_sentence(keeping)
         + _keeping_lines(keeping)
     )
 
@@ -548,20 +554,20 @@ def _share_kept(share: Estimate) -> str:
     return sentence("keeping.shared", value=value, low=low, high=high)
 
 
-def _weakest(weakest: Condition | None, panel: PanelResult) -> str:
+def _weakest_sentence(weakest: Condition | None, panel: PanelResult) -> str:
     if weakest is None or weakest.share.value is None or weakest.share.value == 1.0:
         return ""
     everyday = {r.label: r.everyday for r in panel.recipes}.get(weakest.label) or weakest.label
     return sentence("keeping.weakest", name=everyday, share=n.percent(weakest.share.value))
 
 
-def _least(least: Condition | None, panel: PanelResult) -> str:
+def _least_sentence(least: Condition | None, panel: PanelResult) -> str:
     if least is None or least.share.value is None or least.share.value == 1.0:
         return ""
     return sentence("keeping.least", name=least.label, count=least.count, items=least.items)
 
 
-def _deaf_to(keeping: KeepsAndReads) -> str:
+def _deaf_to_sentence(keeping: KeepsAndReads) -> str:
     ignored = [f"{c.label}, noticed in {c.count} of {c.items}" for c in keeping.deaf_to]
     if not ignored or keeping.word in ("deaf", "undecided"):
         return ""

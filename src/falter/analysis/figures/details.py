@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from falter.analysis.declared import Cell, Declared
-from falter.analysis.figures.answer import points_went
+from falter.analysis.figures.answer import causes_of_loss
 from falter.analysis.meaning_checks import MEANING_CHECKS
 from falter.analysis.results import Meaning, PanelResult, RecipeParts, RecipeResult
 from falter.measures.drop_decomposition import BLAMES
@@ -22,10 +22,10 @@ from falter.records.figures import (
 from falter.records.types import Estimate
 from falter.stats.multiplicity import benjamini_hochberg
 
-declared = Declared("falter.analysis")
+declaration = Declared("falter.analysis")
 PARTS = "parts"
-_NAMES = (*BLAMES, "wording")
-_STATES = ("another", "unparsed", "truncated", "refused")
+_PART_NAMES = (*BLAMES, "wording")
+_ANSWER_STATES = ("another", "unparsed", "truncated", "refused")
 
 
 def parts_figures(panel: PanelResult) -> Iterator[Figure]:
@@ -44,9 +44,9 @@ def parts_figures(panel: PanelResult) -> Iterator[Figure]:
         f" The parts use the scores of the run for the {n.whole(again.different)} replies that "
         f"{again.reader} would judge differently, unless they were unread."
     )  # fmt: skip
-    about = declared(
+    about = declaration(
         PARTS,
-        text=[points_went(recipes[p.label], p, panel) for p in lost],
+        text=[causes_of_loss(recipes[p.label], p, panel) for p in lost],
         reading=f"right answers that only {again.reader} finds in them" if again else "no reader",
         scored=scored,
     )
@@ -56,7 +56,7 @@ def parts_figures(panel: PanelResult) -> Iterator[Figure]:
 
 def _row(parts: RecipeParts, recipe: RecipeResult) -> BreakdownRow:
     split, churn = parts.split, parts.churn
-    states = (split.states[name] for name in _STATES)
+    states = (split.states[name] for name in _ANSWER_STATES)
     # An equal number gets the interval of the other figures. The numbers differ if unparsed answers
     # are excluded there.
     same = recipe.together.value == split.drop.value
@@ -66,14 +66,14 @@ def _row(parts: RecipeParts, recipe: RecipeResult) -> BreakdownRow:
         whole=recipe.together if same else split.drop,
         parts=split.parts,
         cells=(*states, *split.corrected, churn.lost, churn.gained, churn.again, churn.ratio),
-        lines=tuple(filter(None, (_corrected(parts), _turned(parts)))),
+        lines=tuple(filter(None, (_corrections_text(parts), _churn_sentence(parts)))),
     )
 
 
-def _corrected(parts: RecipeParts) -> str:
+def _corrections_text(parts: RecipeParts) -> str:
     """Return the items that each correction touched, and the idle and unmeasured corrections."""
     split = parts.split
-    named = list(zip(_NAMES, split.parts, split.corrected, strict=False))
+    named = list(zip(_PART_NAMES, split.parts, split.corrected, strict=False))
     unknown = [name for name, part, _ in named if part.status == "not_identified"]
     idle = [name for name, _, count in named if not count and name not in unknown]
     done = [f"{name} {n.whole(count)}" for name, _, count in named if count]
@@ -85,7 +85,7 @@ def _corrected(parts: RecipeParts) -> str:
     return " ".join(filter(None, sentences))
 
 
-def _turned(parts: RecipeParts) -> str:
+def _churn_sentence(parts: RecipeParts) -> str:
     """Return the sentence on churn: items lost and gained, and flips on repetition."""
     churn = parts.churn
     turned = (
@@ -125,7 +125,7 @@ def not_asked_figures(panel: PanelResult) -> Iterator[Figure]:
         for r in asked.recipes
     ]
     low, high = asked.per_item
-    about = declared(
+    about = declaration(
         "not-asked",
         cells=n.whole(asked.cells),
         of=n.whole(asked.of),
@@ -178,10 +178,10 @@ def meaning_grid(meanings: Sequence[Meaning]) -> tuple[Figure, ...]:
     sample = f"{max(m.texts for m in meanings):,}"
     over = "Changed texts that lost a"
     columns = [Column(name=check, unit="count", over=over) for check in MEANING_CHECKS]
-    words = declared("meaning", columns, encoder=encoder, sample=sample)
+    words = declaration("meaning", columns, encoder=encoder, sample=sample)
     figures = [Grid(rows=tuple(rows), **words)]
     if failing:
-        figures.append(Grid(rows=tuple(failing), **declared("meaning-failing")))
+        figures.append(Grid(rows=tuple(failing), **declaration("meaning-failing")))
     return tuple(figures)
 
 
@@ -197,7 +197,7 @@ def meaning_losses(meanings: Sequence[Meaning]) -> tuple[Figure, ...]:
             f"changed prompts of {m.task}."
             for earlier, count in m.same.items()
         ]
-    return (Statement(text=tuple(text), **declared("meaning-lost")),) if text else ()
+    return (Statement(text=tuple(text), **declaration("meaning-lost")),) if text else ()
 
 
 def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
@@ -211,7 +211,7 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
         "equivalence": lambda r: _equivalence(r.p_equivalent),
         "q": lambda r: q_values[r.label],
     }
-    yield declared.grid("verdicts", panel.recipes, cells)
+    yield declaration.grid("verdicts", panel.recipes, cells)
 
 
 def _equivalence(p: float | None) -> str:

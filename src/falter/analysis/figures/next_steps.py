@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-from falter.analysis.notes import MUCH_UNREAD
+from falter.analysis.notes import MAX_UNREAD_SHARE
 from falter.analysis.results import Analysis, Counts, PanelResult
 from falter.analysis.sentences import command, drop_of, noun, of_verdict, sentence, within
 from falter.stats.goals import DropPrecision
@@ -45,7 +45,7 @@ def _step(panels: Sequence[PanelResult], counts: Counts, analysis: Analysis) -> 
         return sentence("answer.next_missing" if stored else "answer.next_missing_elsewhere")
     if counts.hold_no_answer and counts.empty == counts.answers:
         return sentence("answer.next_empty")
-    if counts.unreadable > MUCH_UNREAD * counts.answers and stored:
+    if counts.unreadable > MAX_UNREAD_SHARE * counts.answers and stored:
         return command_line("answer.next_unread", "--unparsed")
     if all(panel.baseline.value == 0.0 for panel in panels):
         return command_line("answer.next_none_right")
@@ -65,7 +65,7 @@ def _missing_matters(panels: Sequence[PanelResult]) -> bool:
     return any(recipe.bounds for panel in panels for recipe in panel.recipes)
 
 
-def _holds(panel: PanelResult) -> bool:
+def _finding_holds(panel: PanelResult) -> bool:
     return bool(panel.recipes) and len(of_verdict(panel, "equivalent")) == len(panel.recipes)
 
 
@@ -80,7 +80,7 @@ def _items_for(panels: Sequence[PanelResult], level: float) -> tuple[float, int]
     none flipped, or this number is not larger than the present one, it is items × (widest / wanted
     half-width)². It is rounded up to two digits.
     """
-    all_hold = bool(panels) and all(_holds(panel) for panel in panels)
+    all_hold = bool(panels) and all(_finding_holds(panel) for panel in panels)
     widths = [
         (panel.items, (recipe.together.high - recipe.together.low) / 2.0)
         for panel in panels
@@ -93,14 +93,14 @@ def _items_for(panels: Sequence[PanelResult], level: float) -> tuple[float, int]
     wanted = panels[0].margin
     while wanted >= 0.9 * widest:
         wanted /= 2.0
-    items = _planned(panels, wanted, level)
+    items = _planned_items(panels, wanted, level)
     if items is None or items <= max(panel.items for panel in panels):
         items = max(count * (width / wanted) ** 2 for count, width in widths)
     digit = 10.0 ** max(0, math.floor(math.log10(items)) - 1)
     return wanted, int(math.ceil(items / digit - 1e-9) * digit)
 
 
-def _planned(panels: Sequence[PanelResult], half_width: float, level: float) -> float | None:
+def _planned_items(panels: Sequence[PanelResult], half_width: float, level: float) -> float | None:
     """Return the items that `falter power --drop --from` plans; None if no answer flipped."""
     shares = [panel.discordance for panel in panels if panel.discordance is not None]
     if not sum(shares):

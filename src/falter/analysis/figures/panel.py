@@ -34,11 +34,11 @@ from falter.records.figures import (
 )
 from falter.records.types import Estimate
 
-declared = Declared("falter.analysis")
-MOST_REASONS = 20
-ALL = "all recipes"
+declaration = Declared("falter.analysis")
+MAX_REASONS = 20
+ALL_RECIPES = "all recipes"
 FEW_INFORMATIVE = 20  # items; with fewer, `stats.rates.rate` counts each item once
-WIDE = "few items differ, so the interval is wide on purpose"
+WIDE_INTERVAL = "few items differ, so the interval is wide on purpose"
 NUMBERS, DETAILS = "Key numbers", "More numbers"
 
 PLUGIN_PARTS = {"data": "the item", "pert": "the prompt", "run": "repeating"}
@@ -54,13 +54,13 @@ CROSSED_SHARES = {"condition": "brittleness_main", "interaction": "brittleness_i
 def overview(analysis: Analysis) -> tuple[Figure, ...]:
     """Return a table with a row for each panel; nothing for a single panel."""
     panels = analysis.panels
-    return (declared.grid("overview", panels),) if len(panels) > 1 else ()
+    return (declaration.grid("overview", panels),) if len(panels) > 1 else ()
 
 
 def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterator[Figure]:
     """Yield all figures of one panel. With several panels, its number ends every name."""
     alone = len(analysis.panels) == 1
-    counted = (*_cell_counts(panel), *_failed(panel), *_notes(panel))
+    counted = (*_cell_counts(panel), *_failed_requests(panel), *_notes(panel))
     if panel.counts.mostly_failed:  # counts alone: no estimate has a value
         for figure in (*(() if alone else (answer_of_panel(panel, analysis),)), *counted):
             yield figure if alone else _in_section(figure, panel.title, place)
@@ -69,7 +69,7 @@ def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterato
         *(() if alone else (answer_of_panel(panel, analysis),)),
         *_keeping(panel),
         *(
-            [declared.grid("accuracies", panel.recipes)]
+            [declaration.grid("accuracies", panel.recipes)]
             if panel.has_no_baseline
             else _drops(panel, analysis)
         ),
@@ -84,7 +84,11 @@ def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterato
         *verdict_figures(panel),
     )
     if panel.counts.hold_no_answer:
-        shown, numbers, details = shown[: not alone], (*_cell_counts(panel), *_failed(panel)), ()
+        shown, numbers, details = (
+            shown[: not alone],
+            (*_cell_counts(panel), *_failed_requests(panel)),
+            (),
+        )
     for section, figures in (("", shown), (NUMBERS, numbers), (DETAILS, details)):
         for figure in figures:
             if alone:
@@ -105,14 +109,14 @@ def _keeping(panel: PanelResult) -> tuple[Grid, ...]:
         "noticed": lambda c: c.share if c.control else None,
     }
     conditions = () if panel.keeping is None else panel.keeping.conditions
-    return declared.grids("keeps", conditions, cells=cells)
+    return declaration.grids("keeps", conditions, cells=cells)
 
 
 def _headline(panel: PanelResult) -> Headline:
     """Return the key numbers with their provenance."""
     like_these, graded = panel.like_these, panel.threshold > SCORE_TOLERANCE
     says_nothing = (like_these.low, like_these.high) in ((None, None), (-1.0, 1.0))
-    table = declared.grid(
+    table = declaration.grid(
         "headline",
         [panel],
         by_subject=panel.subjects is not None,
@@ -148,11 +152,11 @@ def _head_number(column: Column, value: Any) -> HeadNumber:
     estimate: Estimate | None = value
     informative = None if estimate is None else estimate.informative
     wide = informative is not None and informative < FEW_INFORMATIVE
-    about = f"{column.about}; {WIDE}" if wide else column.about
+    about = f"{column.about}; {WIDE_INTERVAL}" if wide else column.about
     return HeadNumber(label=column.name, estimate=estimate, unit=column.unit, about=about)
 
 
-def _size(drop: Estimate) -> float:
+def _sortable_drop(drop: Estimate) -> float:
     """Return the drop for sorting: unknown drops come last."""
     return -math.inf if drop.value is None else drop.value
 
@@ -167,7 +171,7 @@ def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
         yield Statement(name="drops", title="Drops", text=("No recipe was run.",), kind="note")
         return
     changes = {(m.task, m.recipe): m.change for m in analysis.meaning}
-    ranked = sorted(panel.recipes, key=lambda recipe: -_size(recipe.drop))
+    ranked = sorted(panel.recipes, key=lambda recipe: -_sortable_drop(recipe.drop))
     rows = [
         ForestRow(
             label=recipe.name,
@@ -182,12 +186,12 @@ def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
         for recipe in ranked
     ]
     averages = [group for group in panel.groups if 1 < len(group.recipes) < len(panel.recipes)]
-    averages.sort(key=lambda group: -_size(group.drop))
+    averages.sort(key=lambda group: -_sortable_drop(group.drop))
     rows += [_forest_row(f"mean of {group.group}", "group", group.drop) for group in averages]
-    rows.append(_forest_row(ALL, "total", panel.micro))
+    rows.append(_forest_row(ALL_RECIPES, "total", panel.micro))
     if len({len(group.recipes) for group in panel.groups}) > 1:  # else it equals the mean of all
         rows.append(_forest_row("mean of groups", "total", panel.macro))
-    about = declared("drops", verdicts=verdict_text(panel, analysis.level))
+    about = declaration("drops", verdicts=verdict_text(panel, analysis.level))
     yield Forest(rows=tuple(rows), **about)
 
 
@@ -197,7 +201,7 @@ def _forest_row(label: str, kind: Literal["group", "total"], drop: Estimate | No
     It is a member of the recipes' family, and its simultaneous interval decides.
     """
     verdict: Verdict | None = None
-    if label == ALL and drop is not None:
+    if label == ALL_RECIPES and drop is not None:
         lost, gained = (drop.low or 0.0) > 0.0, (drop.high or 0.0) < 0.0
         verdict = "degraded" if lost else "improved" if gained else "undecided"
     return ForestRow(label=label, kind=kind, estimate=drop, verdict=verdict)
@@ -223,14 +227,14 @@ def _cell_counts(panel: PanelResult) -> Iterator[Figure]:
         yield Statement(name="read", title="Not scored, or not changed", text=(text,), kind="note")
 
 
-def _failed(panel: PanelResult) -> Iterator[Figure]:
+def _failed_requests(panel: PanelResult) -> Iterator[Figure]:
     """Yield the reasons for failed requests, the most frequent first."""
     if not panel.failures:
         return
     ranked = sorted(panel.failures.items(), key=lambda pair: (-pair[1], pair[0]))
-    more = len(ranked) - MOST_REASONS
-    about = declared("failed-requests", left_out=more > 0, more=n.whole(more))
-    yield Grid(rows=tuple(ranked[:MOST_REASONS]), **about)
+    more = len(ranked) - MAX_REASONS
+    about = declaration("failed-requests", left_out=more > 0, more=n.whole(more))
+    yield Grid(rows=tuple(ranked[:MAX_REASONS]), **about)
 
 
 def _notes(panel: PanelResult) -> Iterator[Figure]:
@@ -252,7 +256,7 @@ def _variance(panel: PanelResult) -> Iterator[Figure]:
         share=plugin["brittleness"],
     )
     size = panel.brittleness
-    about = declared("variance", conditions=size.conditions, items=size.items)
+    about = declaration("variance", conditions=size.conditions, items=size.items)
     yield Bars(bars=(bar,), parts=tuple(parts), **about)
     crossed = panel.components["crossed"]
     rows: list[tuple[Value, ...]] = [
@@ -271,7 +275,7 @@ def _variance(panel: PanelResult) -> Iterator[Figure]:
         if crossed[name].status != "not_identified":
             of_prompt = crossed.get(CROSSED_SHARES.get(name, ""))
             rows.append((f"crossed: {label}", crossed[name], of_prompt))
-    yield Grid(rows=tuple(rows), **declared("variance-more"))
+    yield Grid(rows=tuple(rows), **declaration("variance-more"))
 
 
 def _examples(panel: PanelResult) -> Iterator[Figure]:
@@ -281,7 +285,7 @@ def _examples(panel: PanelResult) -> Iterator[Figure]:
     lost = sum(example.turned == "lost" for example in panel.examples)
     gained = len(panel.examples) - lost
     named = (replace(e, everyday=everyday.get(e.recipe, "")) for e in panel.examples)
-    about = declared("examples", lost=n.whole(lost), gained=n.whole(gained))
+    about = declaration("examples", lost=n.whole(lost), gained=n.whole(gained))
     yield Examples(examples=tuple(named), **about)
 
 
@@ -297,7 +301,7 @@ def _recipes(panel: PanelResult) -> Iterator[Figure]:
     }
     cells = {"accuracy_read": lambda r: panel.baseline_valid if r is baseline else None}
     rewritten = any(recipe.counts.no_rewrite for recipe in panel.recipes)
-    yield declared.grid("recipes", (baseline, *panel.recipes), cells, rewritten=rewritten)
+    yield declaration.grid("recipes", (baseline, *panel.recipes), cells, rewritten=rewritten)
 
 
 # Every drop of several models and tasks in one figure.
@@ -310,8 +314,8 @@ def drops_at_once(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, ...
     analysis comes with a name for its prompts, such as `5-shot`, or an empty text.
     """
     panels = [
-        (f"{panel.title}, {how}" if how else panel.title, panel)
-        for how, analysis in analyses
+        (f"{panel.title}, {prompting}" if prompting else panel.title, panel)
+        for prompting, analysis in analyses
         for panel in analysis.panels
         if panel.recipes and not panel.has_no_baseline
     ]
@@ -332,6 +336,8 @@ def drops_at_once(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, ...
         for verdict in panels[0][1].verdicts
     }
     kinds = [f"{n.whole(count)} {VERDICT_WORDS[v]}" for v, count in totals.items() if count]
-    about = declared("drops-at-once", drops=noun(sum(totals.values()), "drop"), kinds=listed(kinds))
+    about = declaration(
+        "drops-at-once", drops=noun(sum(totals.values()), "drop"), kinds=listed(kinds)
+    )
     titles = tuple(title for title, _ in panels)
     return (HeatMap(rows=titles, columns=tuple(labels), cells=tuple(rows), **about),)

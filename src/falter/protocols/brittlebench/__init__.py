@@ -23,12 +23,18 @@ from falter.protocols.brittlebench.accuracies import (
 )
 from falter.protocols.brittlebench.arms import quality_task
 from falter.protocols.brittlebench.judged_quality import quality_figures
-from falter.protocols.brittlebench.parts import FOURTEEN, PRESETS, WORDS, notes_of, parts_of
+from falter.protocols.brittlebench.parts import (
+    FOURTEEN_RECIPES,
+    PRESETS,
+    WORD_RECIPES,
+    notes_of,
+    parts_of,
+)
 from falter.protocols.brittlebench.reasoning import reasoning_figures
 from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
 from falter.protocols.tables import (
     APPENDIX,
-    WayOfAsking,
+    PromptingPart,
     average,
     chapter,
     counts_grid,
@@ -45,7 +51,7 @@ from falter.records.figures import Column, Figure, Grid, Value
 from falter.rewrites.agreement import Agreement
 from falter.tasks.task import Task
 
-MAIN = ("zero-shot", "few-shot")
+MAIN_PARTS = ("zero-shot", "few-shot")
 
 
 class Brittlebench(Protocol):
@@ -70,7 +76,7 @@ class Brittlebench(Protocol):
     def published(self, results: Sequence[PartResult]) -> tuple[Figure, ...]:
         """Return the paper's accuracies as drops, with the run's drops."""
         by_name = {result.part.name: result for result in results}
-        return chapter("The paper's tables", published_figures(_ways(by_name)))
+        return chapter("The paper's tables", published_figures(_prompting_parts(by_name)))
 
     def figures(
         self, results: Sequence[PartResult], ratings: Agreement | None
@@ -81,7 +87,7 @@ class Brittlebench(Protocol):
             return ()
         level, seed = results[0].analysis.level, results[0].analysis.seed
         strict = results[0].analysis.unparsed == "wrong"
-        ways = _ways(by_name)
+        ways = _prompting_parts(by_name)
         asked = [(way.how, way.result.analysis) for way in ways]
         doses: list[Figure] = []
         if intensity := by_name.get("intensity"):
@@ -102,7 +108,7 @@ class Brittlebench(Protocol):
 
 
 def _drops(
-    by_name: Mapping[str, PartResult], ways: Sequence[WayOfAsking], level: float, *, strict: bool
+    by_name: Mapping[str, PartResult], ways: Sequence[PromptingPart], level: float, *, strict: bool
 ) -> list[Figure]:
     """Return the tables of drops: by model and way of asking, by group, by task, by part.
 
@@ -124,7 +130,7 @@ def _drops(
 
 def _appendix(
     by_name: Mapping[str, PartResult],
-    ways: Sequence[WayOfAsking],
+    ways: Sequence[PromptingPart],
     ratings: Agreement | None,
     level: float,
 ) -> list[Figure]:
@@ -135,12 +141,16 @@ def _appendix(
     return [*scoring_figures(ways, level), *meaning_grid(meanings), *rating_figures(ratings)]
 
 
-def _ways(by_name: Mapping[str, PartResult]) -> list[WayOfAsking]:
+def _prompting_parts(by_name: Mapping[str, PartResult]) -> list[PromptingPart]:
     """Return the parts with all fourteen perturbations, zero-shot before few-shot."""
-    return [WayOfAsking(_how(by_name[name]), by_name[name]) for name in MAIN if name in by_name]
+    return [
+        PromptingPart(_prompting(by_name[name]), by_name[name])
+        for name in MAIN_PARTS
+        if name in by_name
+    ]
 
 
-def _how(result: PartResult) -> str:
+def _prompting(result: PartResult) -> str:
     """Return the label of a part's demonstrations: `zero-shot` or, for example, `5-shot`."""
     shots = result.part.experiment.get("demonstrations")
     return f"{shots}-shot" if shots else "zero-shot"
@@ -164,7 +174,7 @@ def _reasoning(results: Sequence[PartResult], level: float, seed: int) -> list[F
 # The accuracies that the paper prints, with the models of a run in the first rows
 
 
-declared = figures_of("brittlebench")
+declaration = figures_of("brittlebench")
 
 GROUPS = {
     "word": "word manipulation",
@@ -184,22 +194,22 @@ def published_accuracies() -> Mapping[tuple[str, str], Mapping[str, float]]:
     }
 
 
-def _single() -> dict[str, str]:
+def _single_columns() -> dict[str, str]:
     """Return falter's name of each of the paper's columns with a known heading.
 
     The paper's text lacks the headings of five columns of word perturbations.
     """
     columns = list(next(iter(published_accuracies().values())))
-    ours = zip(columns[1:], FOURTEEN, strict=False)
-    return {theirs: name for theirs, name in ours if name not in WORDS[1:]}
+    ours = zip(columns[1:], FOURTEEN_RECIPES, strict=False)
+    return {theirs: name for theirs, name in ours if name not in WORD_RECIPES[1:]}
 
 
-def published_figures(ways: Sequence[WayOfAsking]) -> tuple[Figure, ...]:
+def published_figures(ways: Sequence[PromptingPart]) -> tuple[Figure, ...]:
     """Return the paper's drops and the run's; empty if no part with all fourteen was run."""
     if not ways:
         return ()
     rows: list[tuple[Value, ...]] = []
-    singles = _single()
+    singles = _single_columns()
     for model, how, panels in rows_of(ways):
         rows.append(
             (
@@ -214,16 +224,16 @@ def published_figures(ways: Sequence[WayOfAsking]) -> tuple[Figure, ...]:
         )
     for (model, how), row in published_accuracies().items():
         groups = [row[f"{group}_drop"] for group in (*GROUPS, "micro")]
-        single = [row["baseline"] - _mended(row[name]) for name in singles]
+        single = [row["baseline"] - _mended_accuracy(row[name]) for name in singles]
         shown = (f"{value:+.2f}".replace("-", "−") for value in (*groups, *single))
         rows.append((model, how, "paper", f"{row['baseline']:.2f}", *shown))
     columns = [Column(name=name, unit="points", over="Drop by group") for name in GROUPS.values()]
     columns.append(Column(name="micro", unit="points", over="Drop by group"))
     columns += [Column(name=name, unit="points", over="Drop") for name in singles.values()]
-    return (Grid(rows=tuple(rows), **declared("published", columns)),)
+    return (Grid(rows=tuple(rows), **declaration("published", columns)),)
 
 
-def _mended(accuracy: float) -> float:
+def _mended_accuracy(accuracy: float) -> float:
     """Return the accuracy with the paper's one misprint mended.
 
     659.25 is printed for 59.25, as its printed drop of 3.59 shows.

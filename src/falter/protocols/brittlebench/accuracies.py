@@ -17,7 +17,7 @@ from falter.measures.doses import ComposedPair, IntensityCurve, composition, int
 from falter.measures.drops import accuracy, accuracy_drop
 from falter.measures.estimates import of_result
 from falter.protocols.protocol import PartResult
-from falter.protocols.tables import WayOfAsking, figures_of, models_of, panels_of
+from falter.protocols.tables import PromptingPart, figures_of, models_of, panels_of
 from falter.records.figures import (
     Bar,
     Bars,
@@ -38,10 +38,10 @@ from falter.scorers import scorers
 from falter.scorers.base import safe_score
 from falter.stats.multiplicity import holm
 
-declared = figures_of("brittlebench")
+declaration = figures_of("brittlebench")
 
 
-def variance_figures(ways: Sequence[WayOfAsking]) -> tuple[Figure, ...]:
+def variance_figures(ways: Sequence[PromptingPart]) -> tuple[Figure, ...]:
     """Return stacked bars of the variance components, by model and by task.
 
     If there is nothing to pool (one task per model, or one model per task), the bars show panels.
@@ -56,7 +56,7 @@ def variance_figures(ways: Sequence[WayOfAsking]) -> tuple[Figure, ...]:
     return tuple(replace(figure, folded=figure.name == "brittleness-tasks") for figure in figures)
 
 
-def _panels(ways: Sequence[WayOfAsking], of: str) -> list[Figure]:
+def _panels(ways: Sequence[PromptingPart], of: str) -> list[Figure]:
     bars = []
     for way in ways:
         tail = f", {way.how}" if len(ways) > 1 else ""
@@ -72,10 +72,10 @@ def _panels(ways: Sequence[WayOfAsking], of: str) -> list[Figure]:
                 )
     if not bars:
         return []
-    return [Bars(bars=tuple(bars), **declared("brittleness", of=of))]
+    return [Bars(bars=tuple(bars), **declaration("brittleness", of=of))]
 
 
-def spread_figures(ways: Sequence[WayOfAsking]) -> tuple[Figure, ...]:
+def spread_figures(ways: Sequence[PromptingPart]) -> tuple[Figure, ...]:
     """Return a chart of accuracies: a dot per task, and a dot per task and perturbation."""
     strips = []
     for model in dict.fromkeys(m for way in ways for m in models_of(way.result)):
@@ -94,27 +94,30 @@ def spread_figures(ways: Sequence[WayOfAsking]) -> tuple[Figure, ...]:
             strips.append(Strip(label=label, kind="perturbed", values=tuple(after)))
     if not any(strip.values for strip in strips):
         return ()
-    return (Strips(strips=tuple(strips), **declared("distribution")),)
+    return (Strips(strips=tuple(strips), **declaration("distribution")),)
 
 
 # By the likelihood of an option, raw and per character
 
 
-RAW, EVEN = "choice_likelihood", "choice_likelihood_norm"
+RAW_SCORER, PER_CHARACTER_SCORER = "choice_likelihood", "choice_likelihood_norm"
 
 
-def scoring_figures(ways: Sequence[WayOfAsking], level: float) -> tuple[Figure, ...]:
+def scoring_figures(ways: Sequence[PromptingPart], level: float) -> tuple[Figure, ...]:
     """Return a table of baseline accuracy by likelihood, raw and per character.
 
     Empty if no options were scored by likelihood.
     """
-    both = (scorers.get(RAW), scorers.get(EVEN))
+    both = (scorers.get(RAW_SCORER), scorers.get(PER_CHARACTER_SCORER))
     rows: list[tuple[Value, ...]] = []
     for way in ways:
         values: dict[tuple[str, str], list[tuple[float, float]]] = {}
         for answered in way.result.cells():
             cell = answered.cell
-            if answered.panel.scorer not in (RAW, EVEN) or cell.variant.recipe.perturbs:
+            if (
+                answered.panel.scorer not in (RAW_SCORER, PER_CHARACTER_SCORER)
+                or cell.variant.recipe.perturbs
+            ):
                 continue
             if cell.response is None or cell.variant.recipe.repeat or cell.repeat:
                 continue
@@ -134,7 +137,7 @@ def scoring_figures(ways: Sequence[WayOfAsking], level: float) -> tuple[Figure, 
             )  # fmt: skip
     if not rows:
         return ()
-    return (Grid(rows=tuple(rows), **declared("scorings")),)
+    return (Grid(rows=tuple(rows), **declaration("scorings")),)
 
 
 # Asking for the wrong one of two options
@@ -157,7 +160,7 @@ def negation_grid(result: PartResult, level: float, *, strict: bool) -> tuple[Fi
         rows.append((names[table.panel.model.id], table.panel.task, cost))
     if not rows:
         return ()
-    return (Grid(rows=tuple(rows), **declared("negation")),)
+    return (Grid(rows=tuple(rows), **declaration("negation")),)
 
 
 def _column(table: Table, label: str) -> int | None:
@@ -179,7 +182,7 @@ def rating_figures(agreement: Agreement | None) -> tuple[Figure, ...]:
     return (
         Grid(
             rows=tuple(rows),
-            **declared(
+            **declaration(
                 "paraphrase-quality",
                 columns=(Column(name=name, unit="coefficient") for name in names),
                 samples=agreement.samples,
@@ -232,9 +235,9 @@ def dose_figures(
     return (
         Curves(
             curves=tuple(curves),
-            **declared("intensity", text=_shared_prompts(result.tables), tasks=tasks),
+            **declaration("intensity", text=_shared_prompts(result.tables), tasks=tasks),
         ),
-        Grid(rows=tuple(rows), **declared("intensity-summary")),
+        Grid(rows=tuple(rows), **declaration("intensity-summary")),
     )
 
 
@@ -285,7 +288,7 @@ def _mean(curves: Sequence[IntensityCurve]) -> tuple[tuple[float, Estimate], ...
     )
 
 
-def _lost(slope: Estimate) -> Estimate:
+def _loss_of_slope(slope: Estimate) -> Estimate:
     """Return the slope of the score with its sign reversed, so that + is worse."""
     low, high = slope.high, slope.low
     return replace(
@@ -301,7 +304,7 @@ def _summary(curve: IntensityCurve) -> tuple[Value, ...]:
     steepest = curve.steepest
     between = "" if steepest is None else f"{steepest[0]:g} and {steepest[1]:g}"
     return (
-        _lost(curve.slope),
+        _loss_of_slope(curve.slope),
         curve.spearman,
         curve.auc,
         curve.retained if curve.retained.low is not None else None,
@@ -383,13 +386,13 @@ def _maps(
             rows=tuple(alone),
             columns=tuple(alone),
             cells=cells["drop"],
-            **declared("pairs", text=text, tail=tail, about=about),
+            **declaration("pairs", text=text, tail=tail, about=about),
         ),
         HeatMap(
             rows=tuple(alone),
             columns=tuple(alone),
             cells=cells["interaction"],
-            **declared("pairs-interaction", tail=tail, about=about),
+            **declaration("pairs-interaction", tail=tail, about=about),
         ),
     ]
 
@@ -415,4 +418,4 @@ def _order(composed: tuple[ComposedPair, ...], about: str, tail: str, table: Tab
         )
         for (a, b), p in zip(pairs, adjusted, strict=True)
     ]
-    return Grid(rows=tuple(rows), **declared("pairs-order", tail=tail, about=about))
+    return Grid(rows=tuple(rows), **declaration("pairs-order", tail=tail, about=about))

@@ -177,7 +177,7 @@ def arms_of(result: PartResult, pairs: Pairs) -> Iterator[tuple[Arms, ...]]:
     for identity, model in names.items():
         tables = [table for table in result.tables if table.panel.model.id == identity]
         by_task = [_arms(table, model, pairs, strict) for table in tables]
-        yield (*by_task, _together(by_task)) if len(by_task) > 1 else tuple(by_task)
+        yield (*by_task, _combined_arms(by_task)) if len(by_task) > 1 else tuple(by_task)
 
 
 def _arms(table: Table, model: str, pairs: Pairs, strict: bool) -> Arms:
@@ -210,7 +210,7 @@ def _outcome(table: Table, columns: list[int], valid: Flags) -> NDArray[np.int8]
     return np.where(valid[:, :, None], outcome, np.int8(-1))
 
 
-def _together(arms: Sequence[Arms]) -> Arms:
+def _combined_arms(arms: Sequence[Arms]) -> Arms:
     return replace(
         arms[0],
         task=ALL_TASKS,
@@ -256,7 +256,7 @@ class Signer:
 
 TASK = "reasoning_quality"
 RATINGS = "ratings_wanted"
-LONGEST_QUESTION, LONGEST = 12_000, 8_000
+MAX_QUESTION_CHARACTERS, MAX_REASONING_CHARACTERS = 12_000, 8_000
 _PRINTED_KINDS = ("instruction", "input", "document")
 
 _PARTS = {
@@ -292,14 +292,14 @@ def quality_task(source: PartResult) -> Task:
         if text is None or cell.key in items:
             continue
         item = cell.variant.item
-        question = questions.get((answered.panel.task, item.key)) or _of_fields(item)
+        question = questions.get((answered.panel.task, item.key)) or _fields_text(item)
         items[cell.key] = Item(
             task=TASK,
             key=cell.key,
             fields={
-                "question": quoted(question, LONGEST_QUESTION),
+                "question": quoted(question, MAX_QUESTION_CHARACTERS),
                 "options": _options(cell.variant.prompt, item),
-                "reasoning": quoted(text, LONGEST),
+                "reasoning": quoted(text, MAX_REASONING_CHARACTERS),
                 RATINGS: ", ".join(DIMENSIONS),
             },
         )
@@ -319,10 +319,10 @@ def quality_task(source: PartResult) -> Task:
 def _question(prompt: Prompt, item: Item) -> str:
     """Return instruction, input and documents of a prompt; the item's fields if there are none."""
     text = "".join(s.text for s in prompt.sections if s.kind in _PRINTED_KINDS).strip()
-    return text or _of_fields(item)
+    return text or _fields_text(item)
 
 
-def _of_fields(item: Item) -> str:
+def _fields_text(item: Item) -> str:
     return "\n\n".join(item.fields.values())
 
 
@@ -338,4 +338,4 @@ def _options(prompt: Prompt, item: Item) -> str:
     if sorted(choices) != sorted(item.choices) or len(labels) != len(choices):
         choices, labels = item.choices, tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: len(item.choices)])
     lines = (f"{a}. {text}" for a, text in zip(labels, choices, strict=True))
-    return f"\nThe options:\n{quoted(chr(10).join(lines), LONGEST_QUESTION)}\n"
+    return f"\nThe options:\n{quoted(chr(10).join(lines), MAX_QUESTION_CHARACTERS)}\n"

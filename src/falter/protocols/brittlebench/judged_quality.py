@@ -28,7 +28,7 @@ from falter.records.types import Estimate, Score
 from falter.scorers.judging import DIMENSIONS, read_ratings
 from falter.stats.agreement import average_ranks
 
-declared = figures_of("brittlebench")
+declaration = figures_of("brittlebench")
 
 Floats = NDArray[np.float64]
 Ratings = Mapping[str, tuple[float, ...]]
@@ -57,7 +57,7 @@ def quality_figures(
     pairs = pairs_of(source.run.recipes)
     answers = {} if pairs is None else _answers(source, pairs)
     if pairs is None or not answers:
-        grid = Grid(rows=(), **declared("no-reasoning"))
+        grid = Grid(rows=(), **declaration("no-reasoning"))
         return (grid,)
     asked, ratings = _ratings(judged)
     models = {
@@ -140,7 +140,7 @@ class _Study:
             rows=tuple(
                 row for model, rated in self.models.items() for row in self._rows(model, rated)
             ),
-            **declared("reasoning-quality", text=self.about),
+            **declaration("reasoning-quality", text=self.about),
         )
 
     def _rows(self, model: str, rated: _Rated) -> list[Row]:
@@ -148,8 +148,12 @@ class _Study:
 
         def row(name: str, places: Sequence[int], mean: Estimate, loss: Estimate | None) -> Row:
             about = {"model": model, "condition": name}
-            mean = self.sign(_named(mean, "reasoning_quality"), **about)
-            drop = None if loss is None else self.sign(_named(loss, "quality_drop"), **about)
+            mean = self.sign(_renamed_estimate(mean, "reasoning_quality"), **about)
+            drop = (
+                None
+                if loss is None
+                else self.sign(_renamed_estimate(loss, "quality_drop"), **about)
+            )
             return (model, name, *rated.counts(places), mean, drop, drop and drop.p_value)
 
         rows = []
@@ -175,7 +179,7 @@ class _Study:
             layer[[place[unit] for unit in rated.units]] = rated.quality
             layers.append(layer)
         cube = np.concatenate(layers, axis=1)
-        ranks = np.stack([_ranked(cube[:, :, d]) for d in range(len(DIMENSIONS))], axis=2)
+        ranks = np.stack([_rank_table(cube[:, :, d]) for d in range(len(DIMENSIONS))], axis=2)
         numbers = range(len(DIMENSIONS))
         return HeatMap(rows=DIMENSIONS, columns=DIMENSIONS, cells=tuple(
                 tuple(
@@ -185,7 +189,7 @@ class _Study:
                     for column in numbers
                 )
                 for row in numbers
-            ), **declared("quality-dimensions", text=self.about))  # fmt: skip
+            ), **declaration("quality-dimensions", text=self.about))  # fmt: skip
 
     def _correlation(self, cube: Floats, kind: str, first: int, second: int) -> Estimate:
         correlation = association(
@@ -198,7 +202,7 @@ class _Study:
         """Return a table per model: the rated quality of correct and of incorrect answers."""
         return Grid(
             rows=tuple(self._correctness(model, rated) for model, rated in self.models.items()),
-            **declared(
+            **declaration(
                 "quality-and-correctness",
                 text=self.about,
                 unread=self.sign.unread,
@@ -213,7 +217,9 @@ class _Study:
         units = [int(n) for n in rated.item]
         means = (
             self.sign(
-                _named(accuracy(side, clusters=units, level=self.level), "reasoning_quality"),
+                _renamed_estimate(
+                    accuracy(side, clusters=units, level=self.level), "reasoning_quality"
+                ),
                 **about,
             )
             for side in (right, wrong)
@@ -320,7 +326,7 @@ def _judges(source: PartResult, judged: PartResult) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _ranked(table: Floats) -> Floats:
+def _rank_table(table: Floats) -> Floats:
     """Return the table with average ranks over all of its cells; NaN stays NaN."""
     ranks = np.full(table.shape, np.nan)
     known = ~np.isnan(table)
@@ -328,5 +334,5 @@ def _ranked(table: Floats) -> Floats:
     return ranks
 
 
-def _named(estimate: Estimate, measure: str) -> Estimate:
+def _renamed_estimate(estimate: Estimate, measure: str) -> Estimate:
     return replace(estimate, measure=measure)

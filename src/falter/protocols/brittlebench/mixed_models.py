@@ -20,7 +20,7 @@ from falter.stats.intervals import Interval, no_interval, normal_quantile
 from falter.stats.logistic import LogisticMixed, logistic_mixed
 from falter.stats.mixed import MixedEffects, mixed_effects
 
-declared = figures_of("brittlebench")
+declaration = figures_of("brittlebench")
 
 Floats = NDArray[np.float64]
 LINEAR_CELLS = 8_000
@@ -60,14 +60,14 @@ def mixed_effects_grid(models: Sequence[Arms], sign: Signer, level: float, seed:
             ]
             rows.append((arms.model, f"spread of {name}", spreads[0], None, spreads[1], None))
         notes += [f"{arms.model}: {note}" for note in (*linear.notes, *logistic.notes)]
-    return Grid(rows=tuple(rows), **declared("mixed-effects", text=notes))
+    return Grid(rows=tuple(rows), **declaration("mixed-effects", text=notes))
 
 
 def _linear(arms: Arms, level: float, seed: int) -> _Fitted:
     """Return the fit of the paper's model, on a sample of at most LINEAR_CELLS cells.
 
-    A random effect with fewer than two groups is left out, with a note. An `_unfitted` result gives
-    the reason if the model cannot be fitted.
+    A random effect with fewer than two groups is left out, with a note. A `_failed_fit` result
+    gives the reason if the model cannot be fitted.
     """
     rows, notes = _sample(arms, LINEAR_CELLS, seed, "linear")
     scores = np.stack([arms.plain[rows], arms.thought[rows]])
@@ -89,7 +89,7 @@ def _linear(arms: Arms, level: float, seed: int) -> _Fitted:
     if left_out:
         notes.append(f"no random effect of the {' or '.join(left_out)}, for there are too few.")
     if not groups:
-        return _unfitted("not_identified", "one task and one perturbation", level, notes)
+        return _failed_fit("not_identified", "one task and one perturbation", level, notes)
     fixed = {"cot": thought.ravel(), "perturbed": perturbed.astype(float)}
     try:
         fit = mixed_effects(
@@ -97,12 +97,12 @@ def _linear(arms: Arms, level: float, seed: int) -> _Fitted:
         )
     except MissingExtra:
         why = "it needs statsmodels: pip install 'falter[stats]'"
-        return _unfitted("not_identified", why, level, notes)
+        return _failed_fit("not_identified", why, level, notes)
     except (InvalidValue, np.linalg.LinAlgError):
         why = "an arm or a condition has no answers"
-        return _unfitted("not_identified", why, level, notes)
+        return _failed_fit("not_identified", why, level, notes)
     if fit.status != "ok":
-        return _unfitted(fit.status, fit.message, level, notes)
+        return _failed_fit(fit.status, fit.message, level, notes)
     if not fit.converged:
         notes.append("the linear fit stopped before its maximum.")
     return _linear_fitted(fit, arms, level, notes, len(rows))
@@ -130,19 +130,19 @@ def _linear_fitted(
 def _logistic(arms: Arms, level: float, seed: int) -> _Fitted:
     """Return three contrasts of the conditions' log odds, from a logistic fit with item effects.
 
-    The first realisation counts. An `_unfitted` result gives the reason if there is no fit.
+    The first realisation counts. A `_failed_fit` result gives the reason if there is no fit.
     """
     rows, notes = _sample(arms, LOGISTIC_CELLS, seed, "logistic")
     scores = np.concatenate([arms.plain[rows][:, :, 0], arms.thought[rows][:, :, 0]], axis=1)
     if not np.isin(scores[~np.isnan(scores)], (0.0, 1.0)).all():
-        return _unfitted("not_identified", "scores are not all 0 or 1", level, notes)
+        return _failed_fit("not_identified", "scores are not all 0 or 1", level, notes)
     fit = logistic_mixed(scores, level=level)
     if fit.status != "ok":
-        return _unfitted(fit.status, fit.message.removeprefix("not fitted: "), level, notes)
+        return _failed_fit(fit.status, fit.message.removeprefix("not fitted: "), level, notes)
     contrasts = _contrasts(fit, len(arms.names))
     if contrasts is None:
         why = "a condition is all right or all wrong"
-        return _unfitted("not_identified", why, level, notes)
+        return _failed_fit("not_identified", why, level, notes)
     fitted = _Fitted(notes=notes)
     about = {"items": fit.items, "conditions": scores.shape[1], "excluded": fit.excluded}
     z = normal_quantile(level)
@@ -205,7 +205,7 @@ def _sample(arms: Arms, cells: int, seed: int, model: str) -> tuple[NDArray[np.i
     return sample, [note]
 
 
-def _unfitted(status: EstimateStatus, why: str, level: float, notes: list[str]) -> _Fitted:
+def _failed_fit(status: EstimateStatus, why: str, level: float, notes: list[str]) -> _Fitted:
     none = no_interval(level, why)
     effects = {
         key: _estimate("", "", {}, f"mixed_effects.{key}", None, none, status=status)
@@ -229,17 +229,17 @@ def _estimate(
         status = "not_identified"
     return Estimate(
         measure=measure,
-        value=_finite(value),
+        value=_finite_or_none(value),
         status=status,
         estimand=estimand,
-        low=_finite(interval.low),
-        high=_finite(interval.high),
+        low=_finite_or_none(interval.low),
+        high=_finite_or_none(interval.high),
         level=interval.level,
-        p_value=_finite(p_value),
+        p_value=_finite_or_none(p_value),
         method=f"{interval.method}; {model}" if model else interval.method,
         **counts,
     )
 
 
-def _finite(value: float | None) -> float | None:
+def _finite_or_none(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)

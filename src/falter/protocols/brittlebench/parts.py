@@ -11,15 +11,15 @@ from falter.protocols.protocol import Need, Part, TaskKind, UserSettings, preset
 from falter.protocols.tables import figures_of
 from falter.records.errors import UsageError
 
-WORDS = (
+WORD_RECIPES = (
     "typos", "drop_stop_words", "punctuation_spaces", "space_sequences", "word_split", "word_merge",
 )  # fmt: skip
 AUGMENTATION = ("persona", "emotion")
 PADDING = ("pad_quotes", "pad_spaces", "pad_newlines")
 PARAPHRASES = ("paraphrase_lexical", "paraphrase_syntactic", "paraphrase_free")
-FOURTEEN = (*WORDS, *AUGMENTATION, *PADDING, *PARAPHRASES)
-REASONED = ("typos", "drop_stop_words", "space_sequences")
-COMPARED = ("zero-shot", "maths", "code")
+FOURTEEN_RECIPES = (*WORD_RECIPES, *AUGMENTATION, *PADDING, *PARAPHRASES)
+REASONED_RECIPES = ("typos", "drop_stop_words", "space_sequences")
+COMPARED_PARTS = ("zero-shot", "maths", "code")
 THOUGHT = "chain_of_thought"
 
 
@@ -45,7 +45,7 @@ class Preset:
 
 PRESETS = presets_of("brittlebench", Preset)
 PARTS: Mapping[str, dict[str, Any]] = presets_of("brittlebench", dict, "parts.yaml")
-declared = figures_of("brittlebench")
+declaration = figures_of("brittlebench")
 
 
 def parts_of(settings: UserSettings) -> Iterator[Part]:
@@ -85,8 +85,8 @@ def _recipes(preset: Preset) -> dict[str, list[str]]:
     doses = [("typos", preset.typos), *((pad, preset.pads) for pad in PADDING)]
     pairs = ["+".join(pair) for pair in permutations(preset.pairs, 2)]
     return {
-        "zero-shot": [*FOURTEEN, "identity"],
-        "few-shot": [*FOURTEEN, "identity"],
+        "zero-shot": [*FOURTEEN_RECIPES, "identity"],
+        "few-shot": [*FOURTEEN_RECIPES, "identity"],
         "intensity": [f"{name}:count={dose}" for name, counts in doses for dose in counts],
         "pairs": [*preset.pairs, *pairs],
     }
@@ -118,7 +118,7 @@ def _part(
         takes=takes,
         needs=needs,
         most_tasks=most_tasks,
-        compares=name in COMPARED,
+        compares=name in COMPARED_PARTS,
     )
 
 
@@ -132,7 +132,12 @@ def _reasoning(preset: Preset, settings: UserSettings) -> Iterator[Part]:
         task for task in settings.tasks or preset.reasoning if task[1] in ("choices", "numeric")
     ]
     kinds: list[TaskKind] = list(dict.fromkeys(kind for _, kind in tasks)) or ["numeric"]
-    recipes = [*REASONED, "identity", THOUGHT, *(f"{THOUGHT}+{name}" for name in REASONED)]
+    recipes = [
+        *REASONED_RECIPES,
+        "identity",
+        THOUGHT,
+        *(f"{THOUGHT}+{name}" for name in REASONED_RECIPES),
+    ]
     for kind in kinds:
         tail = "" if len(kinds) == 1 else f"-{kind}"
         lettered = kind == "choices"
@@ -159,10 +164,10 @@ def _reasoning(preset: Preset, settings: UserSettings) -> Iterator[Part]:
 def notes_of(preset: str) -> tuple[str, ...]:
     """Return sentences on the settings of the preset, for the plan and the report."""
     p = PRESETS[preset]
-    notes: tuple[str, ...] = declared(
+    notes: tuple[str, ...] = declaration(
         "notes",
         quick=preset == "quick",
-        fourteen=len(FOURTEEN),
+        fourteen=len(FOURTEEN_RECIPES),
         shots=p.demonstrations,
         typos=", ".join(map(str, p.typos)),
         pads=", ".join(map(str, p.pads)),

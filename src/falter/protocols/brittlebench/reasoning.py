@@ -30,14 +30,14 @@ from falter.stats.mixed import difference_in_drops
 from falter.stats.multiplicity import holm
 from falter.stats.paired import mcnemar, sign_flip_test
 
-declared = figures_of("brittlebench")
+declaration = figures_of("brittlebench")
 
 Floats = NDArray[np.float64]
 Row = tuple[Value, ...]
 
-# Sign flips, and fewer for more than MANY units: a sum of thousands of random signs is close to
-# normal, and each flip takes time.
-FLIPS, MANY, FEWER_FLIPS = 9_999, 2_000, 1_999
+# Sign flips, and fewer for more than MAX_UNITS_WITH_ALL_FLIPS units: a sum of thousands of random
+# signs is close to normal, and each flip takes time.
+FLIPS, MAX_UNITS_WITH_ALL_FLIPS, FEWER_FLIPS = 9_999, 2_000, 1_999
 
 
 def reasoning_figures(result: PartResult, level: float, seed: int) -> tuple[Figure, ...]:
@@ -47,7 +47,7 @@ def reasoning_figures(result: PartResult, level: float, seed: int) -> tuple[Figu
     """
     pairs = pairs_of(result.run.recipes)
     if pairs is None or not result.tables:
-        return (Grid(rows=(), **declared("no-chain-of-thought")),)
+        return (Grid(rows=(), **declaration("no-chain-of-thought")),)
     study = _Study(result, pairs, level, seed)
     return (
         study.chain_of_thought(),
@@ -73,7 +73,7 @@ class _Study:
             alone.append(f"Not shown, because they were not asked in both arms: {names}.")
         return Grid(
             rows=tuple(self._overview(arms) for of_model in self.arms for arms in of_model),
-            **declared("chain-of-thought", text=alone, unread=self.sign.unread),
+            **declaration("chain-of-thought", text=alone, unread=self.sign.unread),
         )
 
     def mitigation(self) -> Grid:
@@ -93,7 +93,7 @@ class _Study:
                 (arms.model, name, plain, thought, difference, difference.p_value, p)
                 for (name, plain, thought, difference), p in zip(drops, adjusted, strict=True)
             ]
-        return Grid(rows=tuple(rows), **declared("mitigation"))
+        return Grid(rows=tuple(rows), **declaration("mitigation"))
 
     def extraction_failures(self) -> Grid:
         """Return a table per model and condition: unparsed shares, gain and difference in drops.
@@ -102,7 +102,7 @@ class _Study:
         """
         return Grid(
             rows=tuple(row for of_model in self.arms for row in self._failures(of_model[-1])),
-            **declared("extraction-failures"),
+            **declaration("extraction-failures"),
         )
 
     def _overview(self, arms: Arms) -> Row:
@@ -152,7 +152,7 @@ class _Study:
         gain = accuracy_drop(thought, plain, clusters=units, level=self.level)
         p_value, method = gain.p_value, gain.method
         if flips and gain.value is not None:
-            draws = FLIPS if len(arms.units) <= MANY else FEWER_FLIPS
+            draws = FLIPS if len(arms.units) <= MAX_UNITS_WITH_ALL_FLIPS else FEWER_FLIPS
             test = sign_flip_test(
                 thought, plain, clusters=units, replications=draws, seed=self.seed
             )

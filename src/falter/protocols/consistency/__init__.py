@@ -52,7 +52,7 @@ class Preset:
 
 
 PRESETS = presets_of("consistency", Preset)
-declared = figures_of("consistency")
+declaration = figures_of("consistency")
 
 
 def part_of(settings: UserSettings) -> Part:
@@ -63,7 +63,7 @@ def part_of(settings: UserSettings) -> Part:
     preset = PRESETS[settings.preset]
     scorer = settings.scorer
     if scorer is None:
-        scorer = _written(settings) if settings.tasks else dict(preset.scorers)
+        scorer = _text_scorers(settings) if settings.tasks else dict(preset.scorers)
     return Part(
         name="grid",
         title="A grid of configurations",
@@ -77,7 +77,7 @@ def part_of(settings: UserSettings) -> Part:
     )
 
 
-def _written(settings: UserSettings) -> dict[str, tuple[str, ...]]:
+def _text_scorers(settings: UserSettings) -> dict[str, tuple[str, ...]]:
     """Return scorers of generated text for the user's multiple-choice tasks.
 
     Likelihoods do not depend on the temperature, which is a factor of the grid.
@@ -93,7 +93,7 @@ def _written(settings: UserSettings) -> dict[str, tuple[str, ...]]:
 def notes_of(preset: str) -> tuple[str, ...]:
     """Return notes on settings from the paper and on choices of the preset."""
     chosen: dict[str, Any] = {name: name == preset for name in PRESETS}
-    notes: tuple[str, ...] = declared("notes", **chosen)["text"]
+    notes: tuple[str, ...] = declaration("notes", **chosen)["text"]
     return notes
 
 
@@ -172,8 +172,8 @@ def published_figures(found: Sequence[Measured]) -> Iterator[Grid]:
     for row in published_rows("capability"):
         rows.append((row["model"], "paper", *(float(row[task]) for task in tasks)))
     columns = (Column(name=task, unit="percent", over="Capability, %") for task in tasks)
-    yield Grid(rows=tuple(rows), **declared("published-capability", columns))
-    yield Grid(rows=tuple(_anova_rows(found)), **declared("published-anova"))
+    yield Grid(rows=tuple(rows), **declaration("published-capability", columns))
+    yield Grid(rows=tuple(_anova_rows(found)), **declaration("published-anova"))
 
 
 def _anova_rows(found: Sequence[Measured]) -> Iterator[tuple[Value, ...]]:

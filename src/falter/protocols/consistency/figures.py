@@ -46,7 +46,7 @@ from falter.records.types import Estimate
 from falter.stats.agreement import spearman
 from falter.stats.factorial import Anova
 
-declared = figures_of("consistency")
+declaration = figures_of("consistency")
 Floats = NDArray[np.float64]
 PAPER = "as in the paper"
 PAPERS_SCORERS = "exact_"
@@ -126,7 +126,7 @@ def measured_panels(panels: Sequence[GridPanel], level: float) -> list[Measured]
         by_pair.setdefault((panel.model, panel.task), []).append(panel)
     merged: list[GridPanel] = []
     for readings in by_pair.values():
-        if all(_agree(readings[0], other) for other in readings[1:]):
+        if all(_panels_agree(readings[0], other) for other in readings[1:]):
             scorers = tuple(name for panel in readings for name in panel.scorers)
             readings = [replace(readings[0], scorers=scorers)]
         merged += readings
@@ -134,7 +134,7 @@ def measured_panels(panels: Sequence[GridPanel], level: float) -> list[Measured]
     return [Measured(panel=panel, level=level, together=together) for panel in merged]
 
 
-def _agree(one: GridPanel, other: GridPanel) -> bool:
+def _panels_agree(one: GridPanel, other: GridPanel) -> bool:
     """Return True if two panels agree on every score and on which responses are equal."""
     if one.outputs is None or other.outputs is None:
         return False
@@ -157,24 +157,24 @@ def main_figures(found: Sequence[Measured]) -> Iterator[Figure]:
 
     A figure without data is left out.
     """
-    yield Grid(rows=tuple(map(_main_row, found)), **declared("capability"))
+    yield Grid(rows=tuple(map(_main_row, found)), **declaration("capability"))
     bars = tuple(
         Bar(
             label=" · ".join(m.panel.labels[:2]),
             parts=(m.panel.signed(m.same.correct), m.panel.signed(m.same.wrong)),
             share=m.capability,
         )
-        for m in _by_task(_of_paper(found))
+        for m in _by_task(_panels_of_paper(found))
         if m.same is not None and m.same.correct is not None and m.same.wrong is not None
     )
     if bars:
-        yield Bars(bars=bars, **declared("bars"))
-    beside = tuple(_difficulty_rows(_of_paper(found)))
+        yield Bars(bars=bars, **declaration("bars"))
+    beside = tuple(_difficulty_rows(_panels_of_paper(found)))
     if beside:
-        yield Grid(rows=beside, **declared("beside-others"))
+        yield Grid(rows=beside, **declaration("beside-others"))
     curves = tuple(_curve(m) for m in found if m.panel.outputs is not None)
     if curves:
-        yield Curves(curves=curves, **declared("consistency-curve"))
+        yield Curves(curves=curves, **declaration("consistency-curve"))
 
 
 def _main_row(m: Measured) -> tuple[Value, ...]:
@@ -223,7 +223,7 @@ def _difficulty_rows(found: Sequence[Measured]) -> Iterator[tuple[Value, ...]]:
             yield (*m.panel.labels, m.panel.signed(index))
 
 
-def _of_paper(found: Sequence[Measured]) -> list[Measured]:
+def _panels_of_paper(found: Sequence[Measured]) -> list[Measured]:
     """Return the panels with the paper's scorers; without any, the last panel of each pair."""
     read = [m for m in found if any(s.startswith(PAPERS_SCORERS) for s in m.panel.scorers)]
     last = {m.panel.labels[:2]: m for m in found}
@@ -240,9 +240,9 @@ def _by_task(found: Sequence[Measured]) -> list[Measured]:
 
 def paper_figures(found: Sequence[Measured], level: float) -> Iterator[Figure]:
     """Yield the paper's figures, computed as the paper does."""
-    read = _of_paper(found)
+    read = _panels_of_paper(found)
     yield from _regression(found, level)
-    yield Grid(rows=tuple(_by_data_set(read)), **declared("by-data-set"))
+    yield Grid(rows=tuple(_by_data_set(read)), **declaration("by-data-set"))
     yield from _drop_rates(_by_task(read), level)
     yield from _deviations(found, level)
     yield from _pooled_anova(found)
@@ -256,7 +256,7 @@ def _regression(found: Sequence[Measured], level: float) -> Iterator[Figure]:
     The table has a line for the paper's scorers and one for falter's, if they differ. With fewer
     than MIN_POINTS points, a statement says so.
     """
-    ways = {PAPER: _of_paper(found)}
+    ways = {PAPER: _panels_of_paper(found)}
     own = [m for m in found if not all(s.startswith(PAPERS_SCORERS) for s in m.panel.scorers)]
     if own != ways[PAPER]:
         ways["as falter reads"] = own
@@ -272,11 +272,11 @@ def _regression(found: Sequence[Measured], level: float) -> Iterator[Figure]:
             )
             rows.append((way, len(points), line.slope, line.intercept, line.r_squared))
     if not rows:
-        yield Statement(**declared("no-regression", fewest=MIN_POINTS))
+        yield Statement(**declaration("no-regression", fewest=MIN_POINTS))
         return
     way, line = next(iter(lines.items()))
-    yield Curves(curves=tuple(_scatter(ways[way], line)), **declared("scatter", way=way))
-    yield Grid(rows=tuple(rows), **declared("regression"))
+    yield Curves(curves=tuple(_scatter(ways[way], line)), **declaration("scatter", way=way))
+    yield Grid(rows=tuple(rows), **declaration("regression"))
 
 
 LUCK_STEPS = 20
@@ -288,13 +288,13 @@ def _scatter(points: Sequence[Measured], line: RobustnessRegression) -> Iterator
     ends = [p for _, p, _ in shown if p is not None]
     if line.slope.value is not None and line.intercept.value is not None:
         fitted = [
-            (100 * x, _bare("fitted line", line.intercept.value + line.slope.value * x))
+            (100 * x, _bare_estimate("fitted line", line.intercept.value + line.slope.value * x))
             for x in (min(ends), max(ends))
         ]
         yield Curve(label="fitted line", points=tuple(fitted))
     width = points[0].panel.scores.shape[1]
     steps = np.linspace(min(ends), 1.0, LUCK_STEPS).tolist()
-    luck = tuple((100 * x, _bare("luck", x**width)) for x in steps)
+    luck = tuple((100 * x, _bare_estimate("luck", x**width)) for x in steps)
     yield Curve(label=f"luck, p to the power of {width}", points=luck)
     for m, p, same in shown:
         if p is not None:
@@ -302,7 +302,7 @@ def _scatter(points: Sequence[Measured], line: RobustnessRegression) -> Iterator
             yield Curve(label=name, points=((100 * p, m.panel.signed(same)),))
 
 
-def _bare(measure: str, value: float) -> Estimate:
+def _bare_estimate(measure: str, value: float) -> Estimate:
     return Estimate(measure=measure, value=value, method="none: a formula")
 
 
@@ -337,14 +337,14 @@ def _drop_rates(found: Sequence[Measured], level: float) -> Iterator[Figure]:
             for convention in ("promptbench", "paper", "pairwise")
         }  # fmt: skip
         first, printed, pairs = (panel.signed(rate.rate) for rate in rates.values())
-        own = _each_as_original(scores)
+        own = _drop_rate_range(scores)
         rows.append((*panel.labels, first, *own, printed, rates["paper"].skipped, pairs))
         drawn.append(ForestRow(label=" · ".join(panel.labels[:2]), kind="member", estimate=first))
-    yield Forest(rows=tuple(drawn), **declared("drop-rates-chart"))
-    yield Grid(rows=tuple(rows), **declared("drop-rates"))
+    yield Forest(rows=tuple(drawn), **declaration("drop-rates-chart"))
+    yield Grid(rows=tuple(rows), **declaration("drop-rates"))
 
 
-def _each_as_original(scores: Floats) -> tuple[float | None, float | None, float | None]:
+def _drop_rate_range(scores: Floats) -> tuple[float | None, float | None, float | None]:
     """Return minimum, mean and maximum of the drop rate over the choice of the original.
 
     Each configuration is the original once. All three are None for a single configuration, or if
@@ -377,9 +377,9 @@ def _deviations(found: Sequence[Measured], level: float) -> Iterator[Figure]:
         rows.append((*panel.labels, len(moving), *(panel.signed(e) for e in estimates)))
     for at, (task, of_task) in enumerate(strips.items(), start=1):
         name = f"item-deviations-{at}" if len(strips) > 1 else "item-deviations"
-        figure = Strips(strips=tuple(of_task), **declared("item-deviations", task=task))
+        figure = Strips(strips=tuple(of_task), **declaration("item-deviations", task=task))
         yield replace(figure, name=name)
-    yield Grid(rows=tuple(rows), **declared("items-at-rest"))
+    yield Grid(rows=tuple(rows), **declaration("items-at-rest"))
 
 
 def pooled_tables(found: Sequence[Measured]) -> Iterator[tuple[str, int, Anova, Anova]]:
@@ -388,7 +388,7 @@ def pooled_tables(found: Sequence[Measured]) -> Iterator[tuple[str, int, Anova, 
     The second one computes η² with the intercept in the denominator. A data set that cannot be
     analysed is left out.
     """
-    read = _of_paper(found)
+    read = _panels_of_paper(found)
     for task in dict.fromkeys(m.panel.task for m in read):
         panels = [m.panel for m in read if m.panel.task == task]
         with contextlib.suppress(InvalidValue):  # no score, or gaps left a factor one level
@@ -414,7 +414,7 @@ def _pooled_anova(found: Sequence[Measured]) -> Iterator[Figure]:
         known = [p for p in p_values if p is not None]
         yield Grid(
             rows=tuple(rows),
-            **declared(
+            **declaration(
                 "anova",
                 significant=sum(p < 0.05 for p in known),
                 tests=len(known),
@@ -448,21 +448,21 @@ def _correlations(found: Sequence[Measured]) -> Grid:
     for name, values in numbers.items():
         row_of = [spearman(values, others).value for others in numbers.values()]
         rows.append((name, *row_of))
-    return Grid(rows=tuple(rows), **declared("measures-agree", points=len(found)))
+    return Grid(rows=tuple(rows), **declaration("measures-agree", points=len(found)))
 
 
 # Findings: a tally of verdicts over the pairs, then a text on each pair
 
 
-MOST_PAIRS = 4
-STEADY = 0.9
+MAX_PAIRS = 4
+MIN_STEADY_INDEX = 0.9
 """Minimum lower limit of the index for "practically the same"; the upper limit must be 1."""
 
 
 def answer_sentences(found: Sequence[Measured]) -> Iterator[str]:
     """Yield a tally of verdicts if there are several model–data set pairs, then each pair.
 
-    At most MOST_PAIRS pairs are described; a last sentence counts the remaining pairs.
+    At most MAX_PAIRS pairs are described; a last sentence counts the remaining pairs.
     """
     pairs: dict[tuple[str, str], list[Measured]] = {}
     for m in found:
@@ -475,10 +475,10 @@ def answer_sentences(found: Sequence[Measured]) -> Iterator[str]:
             f"Of {len(pairs)} pairs of a model and a data set: {told}. The intervals of steadiness "
             "hold for all of them at once."
         )
-    for readings in list(pairs.values())[:MOST_PAIRS]:
+    for readings in list(pairs.values())[:MAX_PAIRS]:
         yield from _pair_sentences(readings)
-    if len(pairs) > MOST_PAIRS:
-        yield f"{len(pairs) - MOST_PAIRS} more are in the first table."
+    if len(pairs) > MAX_PAIRS:
+        yield f"{len(pairs) - MAX_PAIRS} more are in the first table."
 
 
 def _verdict(m: Measured) -> str:
@@ -488,7 +488,7 @@ def _verdict(m: Measured) -> str:
         return "not informative at this capability or number of items"
     if index.low is None or index.high is None:
         return "without an interval, because the clusters are too few"
-    if index.high == 1.0 and index.low > STEADY:
+    if index.high == 1.0 and index.low > MIN_STEADY_INDEX:
         return "practically the same however asked"
     if index.low > 0.0:
         return "steadier than luck with equally hard items"

@@ -11,10 +11,10 @@ from falter.protocols.enterprise.figures import (
     size_figures,
     title_of,
 )
-from falter.protocols.enterprise.pairs import judged_task, main_results, most_calls
+from falter.protocols.enterprise.pairs import judged_task, main_results, max_calls
 from falter.protocols.enterprise.parts import BASELINE, PRESETS, parts_of
 from falter.protocols.enterprise.published import published_figures
-from falter.protocols.enterprise.scores import ALIKE, Scores
+from falter.protocols.enterprise.scores import MIN_SAME_ROUGE, Scores
 from falter.protocols.enterprise.splits import split_figures, supplementary_figures
 from falter.protocols.judging import VERSION
 from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
@@ -25,13 +25,13 @@ from falter.records.types import Estimate
 from falter.rewrites.agreement import Agreement
 from falter.tasks.task import Task
 
-declared = figures_of("enterprise")
+declaration = figures_of("enterprise")
 
 
 def notes_of(preset: str) -> tuple[str, ...]:
     """Return sentences on the settings of the preset, for the plan and the report."""
     chosen = PRESETS[preset]
-    notes: tuple[str, ...] = declared(
+    notes: tuple[str, ...] = declaration(
         "notes",
         quick=preset == "quick",
         items=chosen.items,
@@ -39,12 +39,12 @@ def notes_of(preset: str) -> tuple[str, ...]:
         languages=", ".join(chosen.multilingual),
         pairs=", ".join(f"{shown} and {wanted}" for shown, wanted in chosen.crosslingual),
         version=VERSION,
-        alike=f"{ALIKE:g}",
+        alike=f"{MIN_SAME_ROUGE:g}",
     )["text"]
     return notes
 
 
-MOST_ROWS = 6
+MAX_ROWS = 6
 
 
 class Enterprise(Protocol):
@@ -66,7 +66,7 @@ class Enterprise(Protocol):
         return judged_task(part, results)
 
     def judge_calls(self, part: Part, cells: Mapping[tuple[str, str], int]) -> int:
-        return most_calls(part, cells)
+        return max_calls(part, cells)
 
     def notes(self, preset: str) -> tuple[str, ...]:
         return notes_of(preset)
@@ -82,7 +82,7 @@ class Enterprise(Protocol):
         main, runs = main_figures(scores), [*run_figures(scores), *size_figures(scores)]
         counts = counts_grid(main_results(scores.by_name))
         return (
-            findings(_sentences(main), results, unread_are="changed"),
+            findings(_sentences(main), results, unparsed_count_as="changed"),
             *chapter("Robustness", main),
             *chapter("Formats, languages, tasks", split_figures(scores)),
             *chapter("Runs and sizes", runs),
@@ -100,7 +100,7 @@ class Enterprise(Protocol):
 def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
     """Yield sentences per model: its robustness, strict and valid, and the weakest category."""
     grid = grid_named(figures, "robustness")
-    for row in grid.rows[:MOST_ROWS] if grid is not None else ():
+    for row in grid.rows[:MAX_ROWS] if grid is not None else ():
         whole, valid = row[1], row[3]
         known = [
             (value.value, value, column.name)

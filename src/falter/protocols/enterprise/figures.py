@@ -13,7 +13,7 @@ from falter.measures.enterprise import (
 )
 from falter.protocols.enterprise.pairs import Pair, Reply
 from falter.protocols.enterprise.parts import BASELINE, CROSSLINGUAL, POSITIONAL, kind_of
-from falter.protocols.enterprise.scores import ALIKE, TOLERANCE, Scores
+from falter.protocols.enterprise.scores import MIN_SAME_ROUGE, SCORE_TOLERANCE, Scores
 from falter.protocols.tables import figures_of
 from falter.records.figures import (
     Column,
@@ -29,7 +29,7 @@ from falter.records.figures import (
 )
 from falter.records.types import Estimate, EstimateStatus
 
-declared = figures_of("enterprise")
+declaration = figures_of("enterprise")
 
 Scored = Mapping[str, RobustnessScore]
 _TITLES = {CROSSLINGUAL: "Cross-lingual"}
@@ -55,7 +55,7 @@ def main_figures(scores: Scores) -> list[Figure]:
     figures: list[Figure] = _method(scores)
     if not by_model:
         return figures
-    figures += [_robustness(scores, by_model), _colours(scores, by_model)]
+    figures += [_robustness(scores, by_model), _heat_map(scores, by_model)]
     figures += [_deltas(scores, by_model), _difficulty(scores, by_model)]
     return figures
 
@@ -64,14 +64,14 @@ def _method(scores: Scores) -> list[Figure]:
     if scores.ratings.judged:
         return []
     if all(pair.missing or pair.unread or pair.same for pair in scores.pairs):
-        return [Statement(**declared("nothing-compared"))]
+        return [Statement(**declaration("nothing-compared"))]
     names = " and ".join(title_of(name) for name in scores.not_compared)
-    method = declared(
+    method = declaration(
         "method",
         crosses=any(pair.crosses for pair in scores.pairs),
         hidden=f" {names}: not shown." if names else "",
-        alike=ALIKE,
-        tolerance=TOLERANCE,
+        alike=MIN_SAME_ROUGE,
+        tolerance=SCORE_TOLERANCE,
     )
     return [Statement(**method)]
 
@@ -95,10 +95,10 @@ def _robustness(scores: Scores, by_model: Scored) -> Grid:
         Column(name=title_of(name), unit="percent", over="Robustness, strict")
         for name in scores.categories
     )
-    return Grid(rows=tuple(rows), **declared("robustness", columns))
+    return Grid(rows=tuple(rows), **declaration("robustness", columns))
 
 
-def _colours(scores: Scores, by_model: Scored) -> HeatMap:
+def _heat_map(scores: Scores, by_model: Scored) -> HeatMap:
     return HeatMap(
         rows=tuple(by_model),
         columns=tuple(title_of(name) for name in scores.categories),
@@ -111,7 +111,7 @@ def _colours(scores: Scores, by_model: Scored) -> HeatMap:
             )
             for model, found in by_model.items()
         ),
-        **declared("categories"),
+        **declaration("categories"),
     )
 
 
@@ -132,7 +132,7 @@ def _deltas(scores: Scores, by_model: Scored) -> Grid:
         for name in scores.categories
         if name in found.categories
     ]
-    return Grid(rows=tuple(rows), **declared("deltas"))
+    return Grid(rows=tuple(rows), **declaration("deltas"))
 
 
 def split_grid(
@@ -155,7 +155,7 @@ def split_grid(
         about = dict(zip(map(str.lower, headings), labels, strict=True))
         rows.append((*labels, *_cells(scores, found, **about)))
     columns = [Column(name=heading) for heading in headings]
-    settings = declared("split", columns, text, name=name, title=title)
+    settings = declaration("split", columns, text, name=name, title=title)
     return Grid(rows=tuple(rows), labels=len(headings), **settings)
 
 
@@ -177,16 +177,16 @@ def _difficulty(scores: Scores, by_model: Scored) -> Grid:
         line = table[name]
         spreads = (line.mean_run_sd, line.pooled_run_sd, line.sd_across_models)
         numbers = (line.mean, line.drop, *spreads)
-        rows.append((title_of(name), line.models, *map(_bare, numbers)))
-    return Grid(rows=tuple(rows), **declared("difficulty"))
+        rows.append((title_of(name), line.models, *map(_bare_estimate, numbers)))
+    return Grid(rows=tuple(rows), **declaration("difficulty"))
 
 
-def _bare(value: float | None) -> Estimate:
+def _bare_estimate(value: float | None) -> Estimate:
     status: EstimateStatus = "insufficient_data" if value is None else "ok"
     return Estimate(measure="category_difficulty", value=value, status=status)
 
 
-def _per_run(scores: Scores, model: str) -> list[dict[str, float | None]]:
+def _robustness_per_run(scores: Scores, model: str) -> list[dict[str, float | None]]:
     runs: list[dict[str, float | None]] = []
     for run in scores.runs:
         found = scores.score(pair for pair in scores.of_model(model) if pair.run == run)
@@ -198,7 +198,7 @@ def _per_run(scores: Scores, model: str) -> list[dict[str, float | None]]:
 def _run_sds(scores: Scores, model: str) -> dict[str, float | None]:
     if len(scores.runs) < 2:
         return {}
-    summary = run_summary(_per_run(scores, model), baseline=BASELINE)
+    summary = run_summary(_robustness_per_run(scores, model), baseline=BASELINE)
     return {name: spread.sd for name, spread in summary.categories.items()}
 
 
@@ -209,13 +209,16 @@ def run_figures(scores: Scores) -> list[Figure]:
     rows: list[tuple[Value, ...]] = []
     flagged: list[str] = []
     for model in scores.models:
-        summary = run_summary(_per_run(scores, model), baseline=BASELINE)
+        summary = run_summary(_robustness_per_run(scores, model), baseline=BASELINE)
         cells: list[Value] = []
         for name in scores.categories:
             spread = summary.categories.get(name)
-            cells += [_bare(spread.mean if spread else None), _bare(spread.sd if spread else None)]
+            cells += [
+                _bare_estimate(spread.mean if spread else None),
+                _bare_estimate(spread.sd if spread else None),
+            ]
         overall = summary.mean_excl_baseline
-        rows.append((model, _bare(overall.mean), _bare(overall.sd), *cells))
+        rows.append((model, _bare_estimate(overall.mean), _bare_estimate(overall.sd), *cells))
         flagged += [f"run {n + 1} of {model} lacks {', '.join(x)}"
                     for n, x in summary.flagged.items()]  # fmt: skip
     names = ("Mean of categories", *(title_of(name) for name in scores.categories))
@@ -223,7 +226,7 @@ def run_figures(scores: Scores) -> list[Figure]:
         Column(name=kind, unit="percent", over=name) for name in names for kind in ("mean", "SD")
     )
     text = [f"{'; '.join(flagged)}: left out of the mean of categories."] if flagged else []
-    table = Grid(rows=tuple(rows), **declared("runs", columns, text, runs=len(scores.runs)))
+    table = Grid(rows=tuple(rows), **declaration("runs", columns, text, runs=len(scores.runs)))
     return [table, *_positional(scores)]
 
 
@@ -231,11 +234,11 @@ def _positional(scores: Scores) -> Iterator[Figure]:
     """Yield the robustness of each run under positional perturbations, as the paper's Figure 2."""
     strips: list[Strip] = []
     for model in scores.models:
-        values = [run.get(POSITIONAL) for run in _per_run(scores, model)]
+        values = [run.get(POSITIONAL) for run in _robustness_per_run(scores, model)]
         dots = [(f"run {n}", value) for n, value in enumerate(values, 1) if value is not None]
         strips.append(Strip(label=model, kind="one run", values=tuple(dots)))
     if any(strip.values for strip in strips):
-        yield Strips(strips=tuple(strips), **declared("positional"))
+        yield Strips(strips=tuple(strips), **declaration("positional"))
 
 
 def size_figures(scores: Scores) -> list[Figure]:
@@ -253,22 +256,22 @@ def size_figures(scores: Scores) -> list[Figure]:
         curves.append(Curve(label=model, points=((billions, estimate),)))
     if len(curves) < 2:
         return []
-    return [Curves(curves=tuple(curves), true_scale=True, **declared("size"))]
+    return [Curves(curves=tuple(curves), true_scale=True, **declaration("size"))]
 
 
 # Samples of response pairs
 
 
-EACH = 3
-LONGEST = 600
+SAMPLES_PER_CATEGORY = 3
+MAX_SAMPLE_CHARACTERS = 600
 
 
 def sample_figures(scores: Scores) -> list[Figure]:
-    """Return a table of up to `EACH` pairs per model and category, the lowest ratings first."""
+    """Return a table of up to `SAMPLES_PER_CATEGORY` pairs per model and category, worst first."""
     rows = [row for model in scores.models for row in _rows(scores, model)]
     if not rows:
         return []
-    return [Grid(rows=tuple(rows), **declared("samples", each=EACH))]
+    return [Grid(rows=tuple(rows), **declaration("samples", each=SAMPLES_PER_CATEGORY))]
 
 
 def _rows(scores: Scores, model: str) -> Iterator[tuple[Value, ...]]:
@@ -279,7 +282,7 @@ def _rows(scores: Scores, model: str) -> Iterator[tuple[Value, ...]]:
             if pair.category == name and (rating := scores.rating(pair)) is not None
         ]
         rated.sort(key=lambda both: (both[0] != both[0], both[0], both[1].recipe.label))
-        for rating, pair in rated[:EACH]:
+        for rating, pair in rated[:SAMPLES_PER_CATEGORY]:
             yield (
                 model,
                 title_of(name),
@@ -311,4 +314,4 @@ def _number(value: float) -> str:
 
 def _text(reply: Reply | None) -> str:
     text = "" if reply is None else reply.text.strip()
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return text if len(text) <= MAX_SAMPLE_CHARACTERS else f"{text[: MAX_SAMPLE_CHARACTERS - 1]}…"

@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from statistics import median_low
 
 from falter.protocols.enterprise.parts import (
-    AGAIN,
     COMPARING,
     FORMAT,
     RATING,
     REFERENCE_FORM,
+    RETRY,
     category_of,
     kind_of,
     languages_of,
     name_of,
 )
-from falter.protocols.judging import AGAIN as BRIEFLY
-from falter.protocols.judging import OF_PAIRS, OUTPUT, RUBRICS, VERSION, quoted
+from falter.protocols.judging import OUTPUT, PAIR_RUBRIC, RETRY_OUTPUT, RUBRICS, VERSION, quoted
 from falter.protocols.protocol import Part, PartResult, ScoredCell
 from falter.records.errors import TaskError
 from falter.records.ids import digest, short
@@ -29,7 +28,7 @@ from falter.scorers.rating import RATINGS
 from falter.tasks import Template
 from falter.tasks.task import Task
 
-_MATERIAL = ("input", "document")
+_MATERIAL_KINDS = ("input", "document")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +192,9 @@ def _pairs(result: PartResult) -> Iterator[Pair]:
 
 def _material(prompt: Prompt) -> str:
     """Return the user's material: the case, the chat, or the question with its documents."""
-    texts = [s.text.strip() for s in prompt.sections if s.kind in _MATERIAL and s.text.strip()]
+    texts = [
+        s.text.strip() for s in prompt.sections if s.kind in _MATERIAL_KINDS and s.text.strip()
+    ]
     return "\n\n".join(texts)
 
 
@@ -220,7 +221,7 @@ def _reply(answered: ScoredCell) -> Reply | None:
 
 
 SAME_RATING = 3.0
-_UNREADABLE = ("unparsed", "truncated", "refused")
+_UNREADABLE_OUTCOMES = ("unparsed", "truncated", "refused")
 LONGEST_MATERIAL, LONGEST_REPLY = 16_000, 6_000
 
 
@@ -235,10 +236,10 @@ def judged_task(part: Part, results: Mapping[str, PartResult]) -> Task:
     The items of COMPARING are pairs that differ. The items of RATING are the responses of pairs
     rated below 3, once per measure. The retry of a stage repeats its items with unparsed verdicts.
     """
-    if part.name.endswith(AGAIN):
-        stage = part.name.removesuffix(AGAIN)
+    if part.name.endswith(RETRY):
+        stage = part.name.removesuffix(RETRY)
         items = _unread(results[stage]) if stage in results else ()
-        return _task(part.name, items, BRIEFLY, "every verdict could be read")
+        return _task(part.name, items, RETRY_OUTPUT, "every verdict could be read")
     pairs = pairs_in(main_results(results))
     if part.name == COMPARING:
         return _task(part.name, _comparisons(pairs, part.rubrics), OUTPUT, "no two replies differ")
@@ -246,7 +247,7 @@ def judged_task(part: Part, results: Mapping[str, PartResult]) -> Task:
     return _task(part.name, items, OUTPUT, "no pair of replies that a judge rates is below 3")
 
 
-def most_calls(part: Part, cells: Mapping[tuple[str, str], int]) -> int:
+def max_calls(part: Part, cells: Mapping[tuple[str, str], int]) -> int:
     """Return the maximum number of calls of a stage: one per pair, or one per measure and response.
 
     `cells` counts the planned cells by part and task.
@@ -279,7 +280,7 @@ def _comparisons(pairs: Iterable[Pair], rubrics: Mapping[str, str]) -> Iterable[
             for reply in (pair.reference, pair.candidate)
         )
         shown = f"The first reply:\n{first}\n\nThe second reply:\n{second}\n"
-        yield _item(COMPARING, pair.key, rubrics[OF_PAIRS], shown)
+        yield _item(COMPARING, pair.key, rubrics[PAIR_RUBRIC], shown)
 
 
 def _quality(
@@ -297,11 +298,14 @@ def _quality(
         for measure in kind_of(pair.task).judged:
             for reply in (pair.reference, pair.candidate):
                 yield _item(
-                    RATING, pair.rating_key(measure, reply), rubrics[measure], _rated(pair, reply)
+                    RATING,
+                    pair.rating_key(measure, reply),
+                    rubrics[measure],
+                    _rated_text(pair, reply),
                 )
 
 
-def _rated(pair: Pair, reply: Reply) -> str:
+def _rated_text(pair: Pair, reply: Reply) -> str:
     material = quoted(pair.material, LONGEST_MATERIAL)
     text = quoted(reply.shown or "(empty)", LONGEST_REPLY)
     return f"The material:\n{material}\n\nThe reply:\n{text}\n"
@@ -317,7 +321,7 @@ def _unread(result: PartResult, judges: Sequence[str] = ()) -> Iterable[Item]:
     for answered in result.cells():
         if judges and answered.panel.model.label not in judges:
             continue
-        if answered.score is not None and answered.score.outcome in _UNREADABLE:
+        if answered.score is not None and answered.score.outcome in _UNREADABLE_OUTCOMES:
             yield answered.cell.variant.item
 
 
@@ -342,7 +346,7 @@ def judges_of(results: Mapping[str, PartResult], stage: str) -> list[str]:
 def ratings_by_judge(results: Mapping[str, PartResult], stage: str) -> dict[str, dict[str, float]]:
     """Return each judge's verdicts by item key; a retry replaces only an unparsed verdict."""
     ratings: dict[str, dict[str, float]] = {judge: {} for judge in judges_of(results, stage)}
-    for name in (stage, stage + AGAIN):
+    for name in (stage, stage + RETRY):
         if name not in results:
             continue
         for answered in results[name].cells():
@@ -361,12 +365,12 @@ def ratings_of(results: Mapping[str, PartResult], stage: str) -> dict[str, float
     rating that a judge gave.
     """
     by_judge = ratings_by_judge(results, stage)
-    counting = [by_judge[judge] for judge in _counting(list(by_judge))]
+    counting = [by_judge[judge] for judge in _counting_judges(list(by_judge))]
     keys = dict.fromkeys(key for own in counting for key in own)
     return {key: median_low([own[key] for own in counting if key in own]) for key in keys}
 
 
-def _counting(judges: Sequence[str]) -> Sequence[str]:
+def _counting_judges(judges: Sequence[str]) -> Sequence[str]:
     """Return the judges whose verdicts count: all of three or more, otherwise the first."""
     return judges if len(judges) > 2 else judges[:1]
 
@@ -376,8 +380,8 @@ def unread_of(results: Mapping[str, PartResult], stage: str) -> set[str]:
 
     Only judges whose verdicts count are considered.
     """
-    judges = _counting(judges_of(results, stage))
-    names = [name for name in (stage, stage + AGAIN) if name in results]
+    judges = _counting_judges(judges_of(results, stage))
+    names = [name for name in (stage, stage + RETRY) if name in results]
     unread = {item.key for name in names for item in _unread(results[name], judges)}
     return unread - set(ratings_of(results, stage))
 

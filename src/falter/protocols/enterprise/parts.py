@@ -15,7 +15,7 @@ BASELINE, GENERAL, POSITIONAL = "baseline", "general", "positional"
 FORMAT, MULTILINGUAL, CROSSLINGUAL, COMPOUND = "format", "multilingual", "crosslingual", "compound"
 CATEGORIES = (BASELINE, GENERAL, POSITIONAL, FORMAT, MULTILINGUAL, CROSSLINGUAL, COMPOUND)
 REFERENCE_FORM = "format_text"
-COMPARING, RATING, AGAIN = "comparing", "rating", "-again"
+COMPARING, RATING, RETRY = "comparing", "rating", "-again"
 POSITIONS = (
     "move_context", "move_output_instructions", "reorder_bullets", "reorder_documents",
     "mixed_positions",
@@ -142,7 +142,7 @@ def parts_of(settings: UserSettings) -> Iterator[Part]:
     yield _part("languages", "Languages", tasks, recipes, preset.translated, runs, sampling)
     if settings.judge:
         alone = settings.parts and "main" not in settings.parts and "languages" in settings.parts
-        yield from _judging("languages" if alone else "main", settings.rubrics)
+        yield from _judging_parts("languages" if alone else "main", settings.rubrics)
 
 
 def _part(
@@ -161,7 +161,7 @@ def _part(
     return Part(name=name, title=title, experiment=experiment, takes=("open",), needs=("text",))
 
 
-def _judging(first: str, rubrics: Mapping[str, str]) -> Iterator[Part]:
+def _judging_parts(first: str, rubrics: Mapping[str, str]) -> Iterator[Part]:
     """Yield two stages of judging, each followed by a retry of its unparsed verdicts.
 
     The stages judge every main part that was run. `first` names one of them, because a part needs
@@ -170,9 +170,9 @@ def _judging(first: str, rubrics: Mapping[str, str]) -> Iterator[Part]:
     again = "those that could not be read, once more"
     for name, judges, title in (
         (COMPARING, first, "Do two replies say the same?"),
-        (COMPARING + AGAIN, COMPARING, f"Do two replies say the same: {again}"),
+        (COMPARING + RETRY, COMPARING, f"Do two replies say the same: {again}"),
         (RATING, first, "The quality of replies that differ"),
-        (RATING + AGAIN, RATING, f"The quality of replies that differ: {again}"),
+        (RATING + RETRY, RATING, f"The quality of replies that differ: {again}"),
     ):
         experiment = {"scorer": "rating_of_three", "repeats": 1}
         yield Part(

@@ -22,9 +22,9 @@ from falter.protocols.tables import figures_of
 from falter.records.figures import Column, Figure, Grid, Value
 from falter.records.types import Estimate
 
-declared = figures_of("enterprise")
+declaration = figures_of("enterprise")
 
-SIX = tuple(name for name in CATEGORIES if name != COMPOUND)
+SIX_CATEGORIES = tuple(name for name in CATEGORIES if name != COMPOUND)
 ROUNDING = 0.0101
 """Largest difference in percent that rounding explains: one unit of the second decimal.
 
@@ -72,7 +72,7 @@ def published_tables() -> Mapping[str, PrintedTable]:
 
 def _mean_of_six(row: Mapping[str, Printed | None]) -> float:
     """Return the mean of a printed row's six categories, the baseline included, without N/A."""
-    known = {name: number.mean for name in SIX if (number := row[name]) is not None}
+    known = {name: number.mean for name in SIX_CATEGORIES if (number := row[name]) is not None}
     mean = run_summary([known], baseline=BASELINE).mean_incl_baseline.mean
     assert mean is not None
     return mean
@@ -103,17 +103,20 @@ def _overall(scores: Scores) -> Grid:
         (model, "yours", None, *_own_numbers(scores, model)) for model in scores.models
     ]
     for model, row in table.items():
-        numbers = (row[name] for name in ("overall", "content_delta", "quality_delta", *SIX))
+        numbers = (
+            row[name] for name in ("overall", "content_delta", "quality_delta", *SIX_CATEGORIES)
+        )
         overall, *others = map(_printed_text, numbers)
         rows.append((model, "paper", overall, f"{_mean_of_six(row):.2f}", *others))
     models = len([model for model in table if model not in _AVERAGES])
     named = ", ".join(f"{name} {said:.2f} for {mean:.2f}" for name, (said, mean) in misfits.items())
     return Grid(
         rows=tuple(rows),
-        **declared(
+        **declaration(
             "published",
             columns=(
-                Column(name=title_of(name), unit="percent", over="Robustness") for name in SIX
+                Column(name=title_of(name), unit="percent", over="Robustness")
+                for name in SIX_CATEGORIES
             ),
             unjudged=not scores.ratings.judged,
             fitting=models - len(misfits),
@@ -129,17 +132,20 @@ def _own_numbers(scores: Scores, model: str) -> list[Value]:
 
     All numbers leave unparsed responses out. An entry is None if its categories were not run.
     """
-    pairs = [pair for pair in scores.of_model(model) if pair.category in SIX]
+    pairs = [pair for pair in scores.of_model(model) if pair.category in SIX_CATEGORIES]
     by_category, whole = scores.score(pairs), scores.as_one(pairs)
     if by_category is None or whole is None:
-        return [None] * (3 + len(SIX))
+        return [None] * (3 + len(SIX_CATEGORIES))
     categories = by_category.categories
-    complete = set(categories) == set(SIX)
+    complete = set(categories) == set(SIX_CATEGORIES)
     estimates: list[Estimate | None] = [
         by_category.valid.mean_incl_baseline if complete else None,
         whole.content.valid,
         whole.quality.valid,
-        *(categories[name].overall.valid if name in categories else None for name in SIX),
+        *(
+            categories[name].overall.valid if name in categories else None
+            for name in SIX_CATEGORIES
+        ),
     ]
     return [None if e is None else scores.signed(e, model=model) for e in estimates]
 
@@ -183,7 +189,7 @@ def _split_table(scores: Scores, name: str, own: Callable[[str, str], Estimate |
         for model, row in table.items()
     ]
     shown = (Column(name=column, unit="percent") for column in columns)
-    return Grid(rows=tuple(rows), **declared(f"published-{name}", shown))
+    return Grid(rows=tuple(rows), **declaration(f"published-{name}", shown))
 
 
 def _printed_text(number: Printed | None) -> str:

@@ -33,8 +33,8 @@ from falter.scorers.structured import entity_match, json_rouge
 # Without a judge: ROUGE-L, JSON-aware ROUGE-L, facts, sources, figures
 
 
-ALIKE, NEARLY = 0.7, 0.4
-TOLERANCE = 0.1
+MIN_SAME_ROUGE, MIN_NEAR_ROUGE = 0.7, 0.4
+SCORE_TOLERANCE = 0.1
 # In "INC-4711 at 10:30: v2.1 of the SLA": INC, 4711, 10:30, v2.1, SLA.
 _DETAIL = re.compile(r"[^\W_]*\d[\w.:/-]*\w|\d|\b[A-Z]{2,}\b")
 # "[KB-12]", on one line.
@@ -78,11 +78,19 @@ def aligned_likeness(pair: Pair) -> float | None:
 def _rated_likeness(pair: Pair) -> float | None:
     """Return the rating 1, 2 or 3 from the aligned likeness, or from the likeness of the texts.
 
-    The thresholds are ALIKE and NEARLY. Return None if both are None.
+    The thresholds are MIN_SAME_ROUGE and MIN_NEAR_ROUGE. Return None if both are None.
     """
     value = aligned_likeness(pair)
     value = likeness(pair) if value is None else value
-    return None if value is None else 3.0 if value >= ALIKE else 2.0 if value >= NEARLY else 1.0
+    return (
+        None
+        if value is None
+        else 3.0
+        if value >= MIN_SAME_ROUGE
+        else 2.0
+        if value >= MIN_NEAR_ROUGE
+        else 1.0
+    )
 
 
 def _values(reply: Reply) -> str:
@@ -95,10 +103,10 @@ def counted(pair: Pair, measure: str, reply: Reply, *, reference: bool) -> float
     `reference` says that the response answers the clean prompt, so its gold is used.
     """
     target = pair.reference_target if reference else pair.target
-    return _COUNTED[measure](pair, reply, target)
+    return _RULES_BY_MEASURE[measure](pair, reply, target)
 
 
-def _grounded(pair: Pair, reply: Reply, target: str | None) -> float | None:
+def _grounded_share(pair: Pair, reply: Reply, target: str | None) -> float | None:
     """Return the share of the response's details that the material contains; 1 without any.
 
     Details are numbers, codes and words in capitals.
@@ -107,7 +115,7 @@ def _grounded(pair: Pair, reply: Reply, target: str | None) -> float | None:
     return len(details & _details(pair.material)) / len(details) if details else 1.0
 
 
-def _covered(pair: Pair, reply: Reply, target: str | None) -> float | None:
+def _covered_share(pair: Pair, reply: Reply, target: str | None) -> float | None:
     """Return the share of the material's details in the response; None without any."""
     details = _details(pair.material)
     return len(details & _details(_values(reply))) / len(details) if details else None
@@ -166,9 +174,9 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-_COUNTED: Mapping[str, Callable[[Pair, Reply, str | None], float | None]] = {
-    "grounded": _grounded,
-    "covered": _covered,
+_RULES_BY_MEASURE: Mapping[str, Callable[[Pair, Reply, str | None], float | None]] = {
+    "grounded": _grounded_share,
+    "covered": _covered_share,
     "facts": _facts,
     "sources": _sources,
     "entity_f1": _entities,
@@ -234,7 +242,7 @@ class Ratings:
     def both(self, pair: Pair, name: str) -> tuple[float, float]:
         """Return a measure of the reference and of the candidate; NaN for an unknown value."""
         assert pair.reference is not None and pair.candidate is not None
-        by_judge = name not in _COUNTED
+        by_judge = name not in _RULES_BY_MEASURE
 
         def one(reply: Reply, reference: bool) -> float:
             if by_judge:
@@ -247,7 +255,7 @@ class Ratings:
     @property
     def tolerance(self) -> float:
         """Largest difference of a quality measure that does not count as a change."""
-        return 1e-9 if self.judged else TOLERANCE
+        return 1e-9 if self.judged else SCORE_TOLERANCE
 
     @property
     def how(self) -> str:
@@ -263,7 +271,10 @@ class Ratings:
             )
             own = f", own rubrics {self.own_rubrics}" if self.own_rubrics else ""
             return f"{who}, rubrics {VERSION}{own}"
-        return f"ROUGE-L of the parts, the same from {ALIKE:g}; measures by rule, ±{TOLERANCE:g}"
+        return (
+            f"ROUGE-L of the parts, the same from {MIN_SAME_ROUGE:g}; measures by rule, "
+            f"±{SCORE_TOLERANCE:g}"
+        )
 
 
 class Scores:
@@ -324,15 +335,17 @@ class Scores:
         groups: dict[str, list[Pair]] = {}
         for pair in pairs:
             groups.setdefault(pair.category, []).append(pair)
-        return self._scored({name: groups[name] for name in sorted(groups, key=CATEGORIES.index)})
+        return self._robustness_score(
+            {name: groups[name] for name in sorted(groups, key=CATEGORIES.index)}
+        )
 
     def as_one(self, pairs: Iterable[Pair]) -> CategoryScore | None:
         """Return deltas and robustness of pairs, all as one category; None without pairs."""
         whole = list(pairs)
-        score = self._scored({BASELINE: whole} if whole else {})
+        score = self._robustness_score({BASELINE: whole} if whole else {})
         return None if score is None else score.categories[BASELINE]
 
-    def _scored(self, groups: Mapping[str, Sequence[Pair]]) -> RobustnessScore | None:
+    def _robustness_score(self, groups: Mapping[str, Sequence[Pair]]) -> RobustnessScore | None:
         rated = {name: self.rated(pairs) for name, pairs in groups.items()}
         if not rated:
             return None

@@ -49,7 +49,7 @@ def _judges_figures(scores: Scores) -> list[Figure]:
         for row in _rows(scores, question, ratings_by_judge(scores.by_name, stage))
     ]
     two = len(judges) == 2
-    settings = declared("judges", two=two, more=not two, judge=judges[0])
+    settings = declaration("judges", two=two, more=not two, judge=judges[0])
     return [Grid(rows=tuple(rows), **settings)]
 
 
@@ -98,7 +98,7 @@ def _estimate(scores: Scores, measure: str, found: Agreement, **group: str) -> E
     return scores.signed(estimate, **group)
 
 
-declared = figures_of("enterprise")
+declaration = figures_of("enterprise")
 
 Key = Callable[[Pair], str]
 
@@ -153,7 +153,9 @@ def _formats(scores: Scores) -> Iterator[Figure]:
     for model in scores.models:
         replies = [reply for name, _, reply in free if name == model and reply is not None]
         if replies:
-            rows.append((model, "plain text", *_parsed(scores, replies, model), None, None, None))
+            rows.append(
+                (model, "plain text", *_parsed_counts(scores, replies, model), None, None, None)
+            )
     for (model, form), pairs in lines.items():
         replies = [p.candidate for p in pairs if p.candidate is not None]
         found = scores.as_one(pairs)
@@ -167,7 +169,7 @@ def _formats(scores: Scores) -> Iterator[Figure]:
             (
                 model,
                 form,
-                *_parsed(scores, replies, model),
+                *_parsed_counts(scores, replies, model),
                 valid,
                 scores.signed(overall.strict, **about),
                 found.quality.valid,
@@ -176,14 +178,14 @@ def _formats(scores: Scores) -> Iterator[Figure]:
     if not rows:
         return
     rows.sort(key=lambda row: scores.models.index(str(row[0])))
-    yield Grid(rows=tuple(rows), **declared("formats"))
+    yield Grid(rows=tuple(rows), **declaration("formats"))
 
 
 def _form(pair: Pair) -> str:
     return (pair.recipe.output_format or pair.recipe.label).upper()
 
 
-def _parsed(scores: Scores, replies: Sequence[Reply], model: str) -> tuple[Value, ...]:
+def _parsed_counts(scores: Scores, replies: Sequence[Reply], model: str) -> tuple[Value, ...]:
     read = [reply.parts is not None for reply in replies]
     share = accuracy([float(x) for x in read], level=scores.level)
     return len(read), sum(read), scores.signed(share, model=model)
@@ -210,16 +212,16 @@ def _languages(scores: Scores) -> Iterator[Figure]:
             model,
             *(row.get(language) for language in languages),
             ", ".join(summary.worst[model]) or "–",
-            _bare(summary.ranges[model]),
+            _bare_estimate(summary.ranges[model]),
         )
         for model, row in deltas.items()
     ]
     if len(rows) > 1:
-        means = (_bare(summary.means.get(language)) for language in languages)
+        means = (_bare_estimate(summary.means.get(language)) for language in languages)
         rows.append(("Mean", *means, "", None))
     yield Grid(
         rows=tuple(rows),
-        **declared(
+        **declaration(
             "languages",
             columns=(
                 Column(name=name, unit="percent", over="Quality delta, %") for name in languages
@@ -252,7 +254,7 @@ def _crosslingual(scores: Scores) -> Iterator[Figure]:
             rows=tuple(shown),
             columns=tuple(wanted),
             cells=tuple(map(tuple, cells)),
-            **declared("cross-lingual", tail=tail, model=model),
+            **declaration("cross-lingual", tail=tail, model=model),
         )
 
 
@@ -263,7 +265,7 @@ def _cell(scores: Scores, model: str, pairs: Sequence[Pair]) -> Estimate | None:
     return scores.signed(found.overall.strict, model=model)
 
 
-def _bare(value: float | None) -> Estimate:
+def _bare_estimate(value: float | None) -> Estimate:
     if value is None:
         return Estimate(measure="table_summary", value=None, status="insufficient_data")
     return Estimate(measure="table_summary", value=value)
@@ -297,7 +299,7 @@ def _likenesses(scores: Scores) -> Iterator[Figure]:
                 cells.append(None if found is None else _mean(scores, pairs, found, **about))
             rows.append((model, title_of(name), len(pairs), *cells))
     if rows:
-        yield Grid(rows=tuple(rows), **declared("likeness", unencoded=not cosines))
+        yield Grid(rows=tuple(rows), **declaration("likeness", unencoded=not cosines))
 
 
 def _mean(
@@ -336,4 +338,4 @@ def _judge(scores: Scores) -> Iterator[Figure]:
             rows.append((judge, title, asked, at_once, again, asked - at_once - again))
     if rows:
         same = sum(1 for p in scores.pairs if not p.missing and not p.unread and p.same)
-        yield Grid(rows=tuple(rows), **declared("verdicts", same=same))
+        yield Grid(rows=tuple(rows), **declaration("verdicts", same=same))

@@ -26,7 +26,7 @@ from falter.remedies import remedies, remedy_from
 
 
 VOTE = "vote"
-USUAL = ("delimiters", "restate")
+DEFAULT_VOTERS = ("delimiters", "restate")
 """Voters of a plain `vote` besides the unchanged prompt: two other wordings, so three responses."""
 
 Place = tuple[str, str, int, int]
@@ -37,14 +37,14 @@ Ballot = Mapping[Place, Score]
 def voters_of(name: str) -> tuple[str, ...] | None:
     """Return the remedies that vote together with the unchanged prompt.
 
-    `vote` has the voters in USUAL, and `vote:a+b` has the voters `a` and `b`. Return None if `name`
-    is no vote. Raises InvalidValue for an empty voter or a vote in a vote, DuplicateName for a
-    voter named twice.
+    `vote` has the voters in DEFAULT_VOTERS, and `vote:a+b` has the voters `a` and `b`. Return None
+    if `name` is no vote. Raises InvalidValue for an empty voter or a vote in a vote, DuplicateName
+    for a voter named twice.
     """
     kind, mark, named = name.partition(":")
     if kind != VOTE or "{" in name:
         return None
-    voters = tuple(named.split("+")) if mark else USUAL
+    voters = tuple(named.split("+")) if mark else DEFAULT_VOTERS
     if not all(voters) or VOTE in voters:
         raise InvalidValue("remedy", name, "a vote of remedies, as in vote:restate+delimiters")
     if len(set(voters)) < len(voters):
@@ -65,7 +65,7 @@ def _ballots_of(result: PartResult) -> Mapping[tuple[str, ...], Ballot]:
     return ballots
 
 
-def voted(scores: Sequence[Score]) -> Score:
+def vote_score(scores: Sequence[Score]) -> Score:
     """Return the score of the answer that most voters give; only scored responses vote.
 
     In a tie the earliest voter decides. If no response was scored, the first score is returned.
@@ -93,7 +93,7 @@ def _voted_matrix(table: Table, ballots: Sequence[Ballot], *, strict: bool) -> N
     total = np.zeros((len(rows), len(columns)))
     count = np.zeros_like(total)
     for place in ballots[0]:
-        score = voted([ballot[place] for ballot in ballots if place in ballot])
+        score = vote_score([ballot[place] for ballot in ballots if place in ballot])
         value = score.value
         if value is None and strict and OUTCOMES.index(score.outcome) in UNREADABLE:
             value = 0.0
@@ -155,9 +155,9 @@ def panels_of_remedies(results: Sequence[PartResult]) -> tuple[PanelRemedies, ..
     names = model_names(first.tables)
     arms = _arms(results)
     scores = [_scores(arms, n, first) for n in range(len(first.tables))]
-    alone = [_confirmed(first, n, of_panel) for n, of_panel in enumerate(scores)]
+    alone = [_confirmed_remedy(first, n, of_panel) for n, of_panel in enumerate(scores)]
     picked = sum(result.picked is not None for result in alone)
-    together = [_confirmed(first, n, of_panel, picked) for n, of_panel in enumerate(scores)]
+    together = [_confirmed_remedy(first, n, of_panel, picked) for n, of_panel in enumerate(scores)]
     known = {arm.name for arm in arms}
     left_out = tuple(other.part.name for other in others if other.part.name not in known)
     return tuple(
@@ -232,10 +232,10 @@ def _arms(results: Sequence[PartResult]) -> list[_Arm]:
 def _scores(arms: Sequence[_Arm], n: int, first: PartResult) -> dict[str, RemedyScores]:
     strict = first.analysis.unparsed == "wrong"
     table = first.tables[n]
-    return {arm.name: _less(table, *arm.scores(n, strict=strict), strict=strict) for arm in arms}
+    return {arm.name: _gains(table, *arm.scores(n, strict=strict), strict=strict) for arm in arms}
 
 
-def _confirmed(
+def _confirmed_remedy(
     first: PartResult, n: int, scores: Mapping[str, RemedyScores], together: int = 1
 ) -> ConfirmedRemedy:
     table, analysis = first.tables[n], first.analysis
@@ -282,7 +282,7 @@ def _panel(
     )
 
 
-def _less(without: Table, with_remedy: Table, scores: Floats, *, strict: bool) -> RemedyScores:
+def _gains(without: Table, with_remedy: Table, scores: Floats, *, strict: bool) -> RemedyScores:
     """Return scores with a remedy minus scores without a remedy, for the items of `without`.
 
     An item that lacks a score in either table is NaN, and so is a recipe that changed nothing.
@@ -321,7 +321,7 @@ def _sizes(result: PartResult) -> Sizes:
 
 
 AS_IS = "as_is"
-TASK, LIMIT = "basics", 60
+DEFAULT_TASK, DEFAULT_LIMIT = "basics", 60
 RECIPES = ("pad_newlines", "typos")
 
 
@@ -333,7 +333,7 @@ def parts_of(settings: UserSettings) -> tuple[Part, ...]:
     """
     own: dict[str, Any] = {"recipes": list(settings.recipes or RECIPES)}
     if not settings.tasks:
-        own |= {"tasks": [TASK], "limit": LIMIT}
+        own |= {"tasks": [DEFAULT_TASK], "limit": DEFAULT_LIMIT}
     if settings.scorer is not None:
         own["scorer"] = settings.scorer
     if settings.demonstrations is not None:
@@ -369,7 +369,7 @@ def _name(remedy: str) -> str:
 # Report: the claim, every remedy, the two halves
 
 
-declared = figures_of("mend")
+declaration = figures_of("mend")
 
 
 def mend_figures(panels: Sequence[PanelRemedies]) -> tuple[Figure, ...]:
@@ -383,19 +383,19 @@ def _answer(panels: Sequence[PanelRemedies]) -> Statement:
     several = len(panels) > 1
     text: list[str] = []
     for panel in panels:
-        first, *rest = _said(panel)
+        first, *rest = _finding_sentences(panel)
         text += [f"{panel.title}: {first}" if several else first, *rest]
-    return Statement(text=tuple(text), **declared("remedies-answer"))
+    return Statement(text=tuple(text), **declaration("remedies-answer"))
 
 
-def _said(panel: PanelRemedies) -> tuple[str, ...]:
+def _finding_sentences(panel: PanelRemedies) -> tuple[str, ...]:
     result, effect = panel.result, panel.result.on_second
     outcome = "not-confirmed"
     if result.picked is None:
         outcome = "none-picked"
     elif result.helps and effect is not None:
         outcome = "confirmed"
-    said: tuple[str, ...] = declared(
+    said: tuple[str, ...] = declaration(
         outcome,
         picked=result.picked,
         of=" and ".join(panel.recipes),
@@ -437,10 +437,10 @@ def _table(panels: Sequence[PanelRemedies]) -> Grid:
         f"{name}: left out, because the part of one of its voters was not run."
         for name in panels[0].left_out
     ]
-    return Grid(rows=tuple(rows), **declared("remedies", text=lost))  # fmt: skip
+    return Grid(rows=tuple(rows), **declaration("remedies", text=lost))  # fmt: skip
 
 
-def _together(panels: Sequence[PanelRemedies]) -> list[str]:
+def _together_sentences(panels: Sequence[PanelRemedies]) -> list[str]:
     picked = sum(panel.result.picked is not None for panel in panels)
     if picked < 2:
         return []
@@ -469,5 +469,6 @@ def _halves(panels: Sequence[PanelRemedies]) -> Grid:
             rows.append((panel.model, panel.task, result.picked, "second", gain, clean, use))
     margin = 100 * panels[0].result.margin
     return Grid(
-        rows=tuple(rows), **declared("remedies-halves", text=_together(panels), margin=margin)
+        rows=tuple(rows),
+        **declaration("remedies-halves", text=_together_sentences(panels), margin=margin),
     )

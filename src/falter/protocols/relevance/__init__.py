@@ -27,12 +27,12 @@ from falter.tasks.task import Task
 
 __all__ = ["CRITERIA", "RelevanceProtocol", "human_sheet", "read_human_sheets"]
 
-MOST_ROWS = 6
-MUCH_UNUSABLE = 0.1
+MAX_ROWS = 6
+MAX_UNUSABLE_SHARE = 0.1
 """Share of unusable rewrites above which the findings begin with a warning."""
-MODERATE = 50
+ARTICLES_FOR_MODERATE_EFFECT = 50
 """Articles below which a loss of 40 % in three of five articles is mostly missed (power .56)."""
-AT_ZERO = ", at temperature 0"
+AT_TEMPERATURE_0 = ", at temperature 0"
 
 
 class RelevanceProtocol(Protocol):
@@ -64,7 +64,9 @@ class RelevanceProtocol(Protocol):
         parts = [result for result in results if result.part.name in (SAMPLED, GREEDY)]
         figures: list[Figure] = []
         for result in parts:
-            end, tail = ("", "") if result is parts[0] else (f"-{result.part.name}", AT_ZERO)
+            end, tail = (
+                ("", "") if result is parts[0] else (f"-{result.part.name}", AT_TEMPERATURE_0)
+            )
             judged = [other for other in results if other.part.judges == result.part.name]
             for title, members in _chapters_of(result, judged):
                 named = [replace(f, name=f"{f.name}{end}") for f in members]
@@ -96,12 +98,12 @@ def _chapters_of(
 
 def _sentences(figures: Sequence[Figure], level: float) -> Iterator[str]:
     """Yield sentences on failed rewrites, relevant against irrelevant sentences, and each arm."""
-    yield from _unusable(figures)
+    yield from _unusable_sentences(figures)
     yield from _against_control(figures, 1.0 - level)
     grid = grid_named(figures, "relative-change")
     rows = grid.rows if grid is not None else ()
     several = len({row[:2] for row in rows}) > 1
-    for row in [row for row in rows if row[:3] == rows[0][:3]][:MOST_ROWS]:
+    for row in [row for row in rows if row[:3] == rows[0][:3]][:MAX_ROWS]:
         model, task, measure, arm, articles = row[:5]
         change = row[8]
         if isinstance(change, Estimate) and change.value is not None:
@@ -110,12 +112,12 @@ def _sentences(figures: Sequence[Figure], level: float) -> Iterator[str]:
             yield f"{_begun(arm)}: {measure}{of} changes by {shown} over {articles} articles."
 
 
-def _unusable(figures: Sequence[Figure]) -> Iterator[str]:
-    """Yield a sentence for every rewriter with more than MUCH_UNUSABLE unusable rewrites."""
+def _unusable_sentences(figures: Sequence[Figure]) -> Iterator[str]:
+    """Yield a sentence for every rewriter with more than MAX_UNUSABLE_SHARE unusable rewrites."""
     grid = grid_named(figures, "rewriters")
     for row in grid.rows if grid is not None else ():
         author, (asked, usable, identical, broken) = row[0], map(_int, row[1:5])
-        if asked - usable > MUCH_UNUSABLE * asked:
+        if asked - usable > MAX_UNUSABLE_SHARE * asked:
             yield (
                 f"{asked - usable} of {asked} rewrites by {author} cannot be used ({identical} "
                 f"came back identical, {broken} refused, cut or broken): their articles are left "
@@ -155,7 +157,11 @@ def _claim(value: float, p: float | None, differ: int, articles: int, alpha: flo
     if p <= alpha:
         what = "these sentences cost more" if value < 0.0 else "these sentences cost less"
         return f"it matters which sentences change, {what} ({shown})"
-    few = ", too few articles to show a moderate effect" if articles < MODERATE else ""
+    few = (
+        ", too few articles to show a moderate effect"
+        if articles < ARTICLES_FOR_MODERATE_EFFECT
+        else ""
+    )
     return f"undecided ({shown}){few}"
 
 

@@ -31,7 +31,7 @@ from falter.records.figures import (
 )
 from falter.records.types import Estimate
 
-declared = figures_of("relevance")
+declaration = figures_of("relevance")
 
 
 def chart_figures(
@@ -48,13 +48,13 @@ def chart_figures(
         )
         for model, task, measure, arm, *_, change, _ in rows
     ]
-    yield Forest(rows=tuple(drawn), **declared("changes"))
+    yield Forest(rows=tuple(drawn), **declaration("changes"))
     yield _paper_table([row for row in rows if row[3] == RELEVANT])
     summaries = list(summaries_of(result))
-    yield Grid(rows=tuple(_lengths(summaries, level)), **declared("lengths"))
+    yield Grid(rows=tuple(_lengths(summaries, level)), **declaration("lengths"))
     example = _example(panels, summaries)
     if example is not None:
-        yield Examples(examples=(example,), **declared("example"))
+        yield Examples(examples=(example,), **declaration("example"))
 
 
 def _paper_table(rows: Sequence[tuple[Value, ...]]) -> Grid:
@@ -65,7 +65,7 @@ def _paper_table(rows: Sequence[tuple[Value, ...]]) -> Grid:
         found.setdefault(row[1:3], {})[row[0]] = row[-2]
     cells = tuple((*names, *(of.get(model) for model in models)) for names, of in found.items())
     columns = (Column(name=model, unit="percent", over="Change, %") for model in models)
-    return Grid(rows=cells, **declared("table-1", columns))
+    return Grid(rows=cells, **declaration("table-1", columns))
 
 
 def _lengths(summaries: Sequence[Summary], level: float) -> Iterator[tuple[Value, ...]]:

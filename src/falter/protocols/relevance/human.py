@@ -23,8 +23,8 @@ CRITERIA: Mapping[str, tuple[int, int]] = {
 }
 """Criteria of the ratings, each with its lowest and highest number, as in Askari et al."""
 
-ONE_RATER = "a sheet is of one rater, who rates each summary once"
-OF_ANOTHER = "read it with the run, the articles and the seed that it was made with"
+ONE_RATER_HINT = "a sheet is of one rater, who rates each summary once"
+OTHER_SHEET_HINT = "read it with the run, the articles and the seed that it was made with"
 COLUMNS = ("row", "article", "summary", *CRITERIA)
 INSTRUCTIONS = "instructions"
 HOW_TO_RATE = (
@@ -34,7 +34,7 @@ HOW_TO_RATE = (
     "(1 to 5). Leave a cell empty where you cannot tell. Do not change the first column."
 )
 ARMS = (EXPECTED, ORIGINAL, "relevant sentences")
-MAX_SUMMARIES = 30
+MAX_ARTICLES = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class _Row:
     summary: str
 
 
-def human_sheet(result: PartResult, *, articles: int = MAX_SUMMARIES, seed: int = 0) -> str:
+def human_sheet(result: PartResult, *, articles: int = MAX_ARTICLES, seed: int = 0) -> str:
     """Return the rating sheet as CSV, with three summaries of each article in random order.
 
     The three are the expected summary, the summary of the original article, and the summary of the
@@ -81,7 +81,7 @@ def read_human_sheets(
     result: PartResult,
     sheets: Mapping[str, str],
     *,
-    articles: int = MAX_SUMMARIES,
+    articles: int = MAX_ARTICLES,
     seed: int = 0,
     level: float = 0.95,
 ) -> dict[tuple[str, str], HumanEvaluation]:
@@ -102,10 +102,10 @@ def read_human_sheets(
                 if name == INSTRUCTIONS:
                     continue
                 if name in rated:
-                    raise UsageError(f"row '{name}' appears twice", hint=ONE_RATER)
+                    raise UsageError(f"row '{name}' appears twice", hint=ONE_RATER_HINT)
                 rated.add(name)
                 if name not in rows:
-                    raise UsageError(f"the sheet has no row '{name}'", hint=OF_ANOTHER)
+                    raise UsageError(f"the sheet has no row '{name}'", hint=OTHER_SHEET_HINT)
                 for criterion, scale in CRITERIA.items():
                     value = read_rating(criterion, line[criterion], *scale)
                     if value is not None:

@@ -33,7 +33,7 @@ from falter.tasks.task import Task
 # The judge's task
 
 
-LONGEST_ARTICLE, LONGEST_SUMMARY = 24_000, 4_000
+MAX_ARTICLE_CHARACTERS, MAX_SUMMARY_CHARACTERS = 24_000, 4_000
 
 _MATERIAL = "\nThe article:\n{article}\n\nThe summary:\n{summary}\n"
 _TEXTS = "\nThe first text:\n{expected}\n\nThe second text:\n{summary}\n"
@@ -52,17 +52,17 @@ def judged_task(part: Part, source: PartResult) -> Task:
     items: dict[str, Item] = {}
     for summary, expected in _rated_versions(summaries):
         article = articles.get((summary.task, summary.item))
-        if article is None or (entails and (expected or not _expected(summary))):
+        if article is None or (entails and (expected or not _expected_summary(summary))):
             continue
-        text = _expected(summary) if expected else " ".join(summary.sentences)
-        first = {"expected": quoted(_expected(summary), LONGEST_SUMMARY)}
+        text = _expected_summary(summary) if expected else " ".join(summary.sentences)
+        first = {"expected": quoted(_expected_summary(summary), MAX_SUMMARY_CHARACTERS)}
         if not entails:
-            first = {"article": quoted(article, LONGEST_ARTICLE)}
+            first = {"article": quoted(article, MAX_ARTICLE_CHARACTERS)}
         key = _judging_key(source, part.name, summary, expected=expected)
         items[key] = Item(
             task=f"summary_{part.name}",
             key=key,
-            fields={**first, "summary": quoted(text, LONGEST_SUMMARY)},
+            fields={**first, "summary": quoted(text, MAX_SUMMARY_CHARACTERS)},
             choices=summary_rating.ENTAILMENT if entails else summary_rating.RATINGS,
         )
     if not items:
@@ -88,7 +88,7 @@ def judged_task(part: Part, source: PartResult) -> Task:
 
 def _judging_key(source: PartResult, task: str, summary: Summary, *, expected: bool) -> str:
     """Return the item key of a judged pair; the same article with the same summary is one item."""
-    text = _expected(summary) if expected else " ".join(summary.sentences)
+    text = _expected_summary(summary) if expected else " ".join(summary.sentences)
     return short(digest("judged", source.run.id, task, summary.task, summary.item, text), 16)
 
 
@@ -96,16 +96,16 @@ def _rated_versions(summaries: Sequence[Summary]) -> Iterator[tuple[Summary, boo
     """Yield every summary with False, and one per article with True for its expected summary."""
     for summary in summaries:
         yield summary, False
-        if summary.arm == ORIGINAL and summary.repeat == 0 and _expected(summary):
+        if summary.arm == ORIGINAL and summary.repeat == 0 and _expected_summary(summary):
             yield summary, True
 
 
-def _expected(summary: Summary) -> str:
+def _expected_summary(summary: Summary) -> str:
     target = summary.variant.prompt.target
     return target if isinstance(target, str) else ""
 
 
-declared = figures_of("relevance")
+declaration = figures_of("relevance")
 
 NLI_SHARE = 0.3
 """Weight of entailment minus contradiction in MENLI; BERTScore has 0.7 (Chen and Eger 2023)."""
@@ -182,7 +182,7 @@ def _panels(source: PartResult, part: str, numbers: Mapping[str, float]) -> Iter
 
 
 def _rating_grid(panels: Sequence[_Judged], text: Sequence[str], level: float) -> Grid:
-    return Grid(rows=tuple(_rows(panels, level)), **declared("rating", text=text))
+    return Grid(rows=tuple(_rows(panels, level)), **declaration("rating", text=text))
 
 
 def _rows(panels: Sequence[_Judged], level: float) -> Iterator[tuple[Value, ...]]:
@@ -206,7 +206,7 @@ def _entailment_grid(
     rows: list[tuple[Value, ...]] = []
     for panel in panels:
         f1 = bertscores.get((panel.model, panel.task))
-        combined = _combined(panel, f1)
+        combined = _combined_estimate(panel, f1)
         for arm, values in panel.arms.items():
             mean = _mean(values, panel, arm, level, (-1.0, 1.0))
             change = menli = menli_change = None
@@ -221,10 +221,10 @@ def _entailment_grid(
             rows.append(
                 (panel.model, panel.task, arm, mean.items, mean, change, menli, menli_change)
             )
-    return Grid(rows=tuple(rows), **declared("entailment", text=text))
+    return Grid(rows=tuple(rows), **declaration("entailment", text=text))
 
 
-def _combined(panel: _Judged, scores: Scores | None) -> dict[str, Floats]:
+def _combined_estimate(panel: _Judged, scores: Scores | None) -> dict[str, Floats]:
     """Return MENLI by arm, 0.3·(e − c) + 0.7·F1; empty if BERTScore is no measure of the run."""
     if scores is None:
         return {}
@@ -244,7 +244,7 @@ def _mean(
 ) -> Estimate:
     """Return the mean of an arm, with an interval that stays on the scale."""
     found = human_evaluation({arm: {"judge": values}}, scales={"judge": scale}, level=level)
-    return _signed(replace(found.means[arm]["judge"], measure="judged_mean"), panel, arm)
+    return _signed_estimate(replace(found.means[arm]["judge"], measure="judged_mean"), panel, arm)
 
 
 def _difference(
@@ -261,9 +261,9 @@ def _difference(
                  for end in (found.low, found.high))  # fmt: skip
     gain = replace(found, measure="judged_difference", low=low, high=high)
     gain = replace(gain, estimand="mean difference to the original's, items like these")
-    return _signed(gain, panel, arm)
+    return _signed_estimate(gain, panel, arm)
 
 
-def _signed(estimate: Estimate, panel: _Judged, arm: str) -> Estimate:
+def _signed_estimate(estimate: Estimate, panel: _Judged, arm: str) -> Estimate:
     group = {"model": panel.model, "task": panel.task, "arm": arm}
     return replace(estimate, group={**estimate.group, **group})

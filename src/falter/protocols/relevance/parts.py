@@ -43,7 +43,7 @@ class Preset:
 
 
 PRESETS = presets_of("relevance", Preset)
-declared = figures_of("relevance")
+declaration = figures_of("relevance")
 
 
 def parts_of(settings: UserSettings) -> Iterator[Part]:
@@ -126,7 +126,7 @@ def _judges(source: str, *, scores: bool) -> Iterator[Part]:
 
 def notes_of(preset: str) -> tuple[str, ...]:
     """Return notes on settings from the paper and on choices of the preset."""
-    notes: tuple[str, ...] = declared(
+    notes: tuple[str, ...] = declaration(
         "notes",
         paper=preset == "paper",
         sampled=SAMPLED in PRESETS[preset].limits,

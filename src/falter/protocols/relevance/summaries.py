@@ -35,7 +35,7 @@ from falter.text.relevance import relevance_map
 from falter.text.words import sentences
 
 Floats = NDArray[np.float64]
-ORIGINAL, AGAIN, EXPECTED = "original", "same article again", "expected summary"
+ORIGINAL, REPEATED, EXPECTED = "original", "same article again", "expected summary"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class Scores:
 def _arm_of(recipe: Recipe) -> str:
     """Return the name of a recipe's arm, such as `relevant sentences, top 3`."""
     if not recipe.steps:
-        return AGAIN if recipe.repeat else ORIGINAL
+        return REPEATED if recipe.repeat else ORIGINAL
     step = recipe.steps[0]
     which = step.name.removeprefix("paraphrase_")
     if which not in ("relevant", "irrelevant") or len(recipe.steps) > 1:
@@ -176,7 +176,7 @@ def article_of(variant: Variant) -> str:
 # Sources: the article sentences that the summaries draw on, before and after rewording
 
 
-declared = figures_of("relevance")
+declaration = figures_of("relevance")
 
 BINS = 10
 Sources = tuple[int | None, ...]
@@ -252,9 +252,9 @@ def source_figures(result: PartResult, level: float, seed: int) -> Iterator[Figu
                 )
             )  # fmt: skip
     if rows:
-        yield Curves(curves=tuple(curves), **declared("source-positions"))
-        yield Forest(rows=tuple(moved), **declared("source-changes"))
-        yield Grid(rows=tuple(rows), **declared("source-shift"))
+        yield Curves(curves=tuple(curves), **declaration("source-positions"))
+        yield Forest(rows=tuple(moved), **declaration("source-changes"))
+        yield Grid(rows=tuple(rows), **declaration("source-shift"))
 
 
 def _positions(arm: str, side: PositionDistribution, facet: str) -> Curve:
@@ -336,19 +336,19 @@ def change_figures(panels: Sequence[Scores], level: float) -> tuple[Grid, ...]:
     """Return the table of changes by arm, and the table of paired arms, if there are any."""
     rows = tuple(row for panel in panels for row in _changes(panel, level))
     controls = tuple(row for panel in panels for row in _controls(panel, level))
-    changes = Grid(rows=rows, **declared("relative-change"))
-    return (changes, Grid(rows=controls, **declared("controls"))) if controls else (changes,)
+    changes = Grid(rows=rows, **declaration("relative-change"))
+    return (changes, Grid(rows=controls, **declaration("controls"))) if controls else (changes,)
 
 
 def _changes(panel: Scores, level: float) -> Iterator[tuple[Value, ...]]:
-    old, again = panel.values[:, 0], panel.of(AGAIN)
+    old, again = panel.values[:, 0], panel.of(REPEATED)
     for place, arm in enumerate(panel.arms):
         if arm == ORIGINAL:
             continue
         new = panel.values[:, place]
         both = ~np.isnan(old) & ~np.isnan(new)
         net = None
-        if again is not None and arm != AGAIN:
+        if again is not None and arm != REPEATED:
             net = arm_difference(new, again, clusters=panel.clusters, level=level).difference
         means = (
             accuracy(np.where(both, x, np.nan), clusters=panel.clusters, level=level)
@@ -366,8 +366,8 @@ def _changes(panel: Scores, level: float) -> Iterator[tuple[Value, ...]]:
 
 
 def _controls(panel: Scores, level: float) -> Iterator[tuple[Value, ...]]:
-    """Yield differences between two arms over the same articles, for the pairs of `_compared`."""
-    for one, other in _compared(panel.arms):
+    """Yield differences between two arms over the same articles, for `_compared_arms`."""
+    for one, other in _compared_arms(panel.arms):
         first, second = panel.of(one), panel.of(other)
         if first is not None and second is not None:
             found = arm_difference(first, second, clusters=panel.clusters, level=level)
@@ -375,7 +375,7 @@ def _controls(panel: Scores, level: float) -> Iterator[tuple[Value, ...]]:
             yield (*_names(panel), one, other, net.items, found.differ, net, net.p_value)
 
 
-def _compared(arms: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _compared_arms(arms: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield each arm of relevant sentences with its control, or with the arm of one sentence.
 
     The control rewords irrelevant sentences in the same way. An arm with `top 3` and no control is
@@ -457,7 +457,7 @@ def _meaning(pairs: dict[tuple[str, str], dict[str, list[Pair]]], level: float) 
         rows.append((task, arm, len(articles), sum(map(len, articles.values())), score))
     if rows:
         named = f"with {encoder}" if encoder else "not computed: no encoder is installed"
-        yield Grid(rows=tuple(rows), **declared("rewrite-meaning", named=named))
+        yield Grid(rows=tuple(rows), **declaration("rewrite-meaning", named=named))
 
 
 def _match(old: str, new: str) -> TokenMatch | None:
@@ -480,4 +480,4 @@ def _statuses(result: PartResult, sources: set[str]) -> Iterator[Figure]:
         other = asked - statuses["ok"] - statuses["identical"]
         rows.append((author, asked, statuses["ok"], statuses["identical"], other, same))
     if rows:
-        yield Grid(rows=tuple(rows), **declared("rewriters"))
+        yield Grid(rows=tuple(rows), **declaration("rewriters"))

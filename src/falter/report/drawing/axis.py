@@ -12,7 +12,7 @@ from falter.records.types import Estimate
 from falter.report.tables import doses
 
 _MAX_TICKS = 6
-_NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
+_STEP_FACTORS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _MIN_LENGTH: dict[Unit, float] = {"percent": 0.05, "points": 0.05, "score": 0.05, "variance": 0.01}
 
 
@@ -47,7 +47,9 @@ def axis_of(values: Iterable[float], unit: Unit, *, zero: bool = False) -> Axis:
 def _step(least: float) -> float:
     """Return the next round number from `least` on: 1, 2, 2.5 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(least))
-    return next((nice * power for nice in _NICE if nice * power >= least * (1 - 1e-9)), 10 * power)
+    return next(
+        (nice * power for nice in _STEP_FACTORS if nice * power >= least * (1 - 1e-9)), 10 * power
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class Across:
         return cls(lambda dose: every.index(dose) / last if last else 0.5, every)
 
 
-def ends(estimates: Iterable[Estimate]) -> list[float]:
+def axis_values(estimates: Iterable[Estimate]) -> list[float]:
     """Return the values and their interval limits, for the range of an axis.
 
     A limit further beyond the values than their span is clipped. Otherwise one very long interval
@@ -101,8 +103,8 @@ def tick_texts(axis: Axis, unit: Unit) -> tuple[str, ...]:
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0)
 _MIN_SPREAD = 0.05
 _MARGIN = 0.04
-_SLACK = 0.25
-_VISIBLE = 0.02
+_MAX_OVERHANG = 0.25
+_MIN_VISIBLE_OVERHANG = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ class Scale(Axis):
 
     def beyond(self, value: float) -> bool:
         """Return True if a value needs an arrow: it lies over 2 % of the length beyond an end."""
-        seen = _VISIBLE * (self.high - self.low)
+        seen = _MIN_VISIBLE_OVERHANG * (self.high - self.low)
         return not self.low - seen <= value <= self.high + seen
 
 
@@ -139,10 +141,13 @@ def _scale(estimates: Sequence[Estimate]) -> Scale:
     Intervals extend each end by at most the spread of zero and the values. An extra quarter of the
     spread is allowed if it saves the longest interval from being clipped.
     """
-    values = _finite(e.value for e in estimates)
+    values = _finite_values(e.value for e in estimates)
     low, high = min(0.0, *values, 0.0), max(0.0, *values, 0.0)
     spread = max(high - low, _MIN_SPREAD)
-    lows, highs = _finite(e.low for e in estimates), _finite(e.high for e in estimates)
+    lows, highs = (
+        _finite_values(e.low for e in estimates),
+        _finite_values(e.high for e in estimates),
+    )
     low, high = -_reach(-low, [-end for end in lows], spread), _reach(high, highs, spread)
     if high - low < _MIN_SPREAD:
         low, high = min(low, -_MIN_SPREAD / 2), max(high, _MIN_SPREAD / 2)
@@ -152,10 +157,10 @@ def _scale(estimates: Sequence[Estimate]) -> Scale:
 def _reach(high: float, ends: Sequence[float], spread: float) -> float:
     """Return the upper end of the scale: the furthest of `ends`, but not far beyond `high`."""
     last, most = max((high, *ends)), high + spread
-    return last if last <= most + _SLACK * spread else most
+    return last if last <= most + _MAX_OVERHANG * spread else most
 
 
-def _finite(values: Iterable[float | None]) -> list[float]:
+def _finite_values(values: Iterable[float | None]) -> list[float]:
     return [v for v in values if v is not None and math.isfinite(v)]
 
 

@@ -13,7 +13,7 @@ from itertools import groupby, pairwise
 from falter.records import numbers as n
 from falter.records.figures import Curve, Curves, Unit
 from falter.records.types import Estimate
-from falter.report.drawing.axis import Across, Axis, axis_of, ends, tick_texts
+from falter.report.drawing.axis import Across, Axis, axis_of, axis_values, tick_texts
 from falter.report.drawing.tables import empty_note
 from falter.report.escape import Html
 from falter.report.markup import label, tag
@@ -29,8 +29,8 @@ SHAPES = (
     "M-1.5 -4.5H1.5V-1.5H4.5V1.5H1.5V4.5H-1.5V1.5H-4.5V-1.5H-1.5Z",
 )
 DASHES = (None, "7 3", "2 3", "9 3 2 3", "4 2", "1 2")
-_BANDS = 4
-_LABELS = 9
+_MAX_BANDS = 4
+_MAX_TICK_LABELS = 9
 _EDGE = 0.05
 
 
@@ -87,10 +87,10 @@ def curves_chart(figure: Curves) -> Html:
     names = list(dict.fromkeys(curve.label for curve in figure.curves))
     charts = facets(figure)
     frame = _Frame(
-        axis=axis_of(ends(estimates), figure.unit),
+        axis=axis_of(axis_values(estimates), figure.unit),
         across=Across.of(figure),
         unit=figure.unit,
-        bands=max(len(curves) for _, curves in charts) <= _BANDS,
+        bands=max(len(curves) for _, curves in charts) <= _MAX_BANDS,
         styles={name: _Style(place) for place, name in enumerate(names)},
     )
     panes = [_pane(name, curves, figure, frame) for name, curves in charts]
@@ -132,9 +132,14 @@ def _pane(name: str, curves: Sequence[Curve], figure: Curves, frame: _Frame) -> 
             "div",
             _ticks(frame),
             tag(
-                "svg", *_ground(frame), *lines, class_="area", role="img", aria_label=about[:300]
+                "svg",
+                *_grid_lines(frame),
+                *lines,
+                class_="area",
+                role="img",
+                aria_label=about[:300],
             ),
-            _doses(frame),
+            _dose_ticks(frame),
             class_="plane",
         ),
         tag("p", label(figure.across, 60), class_="across"),
@@ -151,16 +156,16 @@ def _ticks(frame: _Frame) -> Html:
     return tag("svg", *marks, class_="up", aria_hidden="true")
 
 
-def _doses(frame: _Frame) -> Html:
+def _dose_ticks(frame: _Frame) -> Html:
     labels = frame.across.labels
-    every = math.ceil(len(labels) / _LABELS)
+    every = math.ceil(len(labels) / _MAX_TICK_LABELS)
     marks = [
         tag("text", f"{dose:g}", x=_share(frame.x(dose)), y="1.1em") for dose in labels[::every]
     ]
     return tag("svg", *marks, class_="along", aria_hidden="true")
 
 
-def _ground(frame: _Frame) -> list[Html]:
+def _grid_lines(frame: _Frame) -> list[Html]:
     lines = []
     for tick in frame.axis.ticks:
         y = _share(frame.y(tick))

@@ -7,28 +7,29 @@ from typing import Literal
 
 from falter.records import numbers as n
 from falter.records.figures import Example, Examples, Segment, Side
-from falter.report.escape import LIMIT, Html, edited, escape
+from falter.report.escape import MAX_TEXT_CHARACTERS, Html, edited, escape
 from falter.report.markup import cell, head, label, tag
 
-FIRST = 2
-RECIPES = 12
+OPENED_EXAMPLES = 2
+MAX_FILTERED_RECIPES = 12
 """Maximum number of recipes with a filter; `figures.css` has a rule for each."""
-CHANGE = 80
+MAX_CHANGE_CHARACTERS = 80
 _WORDS = {"lost": "lost", "gained": "gained", "same": "not turned"}
-ANSWER = 1_500
-CONTEXT = 400
-STRUCK = 60
-OPTIONS = 30
+MAX_ANSWER_CHARACTERS = 1_500
+CONTEXT_CHARACTERS = 400
+MAX_STRUCK_CHARACTERS = 60
+MAX_OPTIONS = 30
 
-Which = Literal["before", "after"]
+Version = Literal["before", "after"]
 
 
 def example_pairs(figure: Examples) -> Html:
-    """Return filters that need no script, and the examples, of which the first FIRST are open."""
+    """Return filters that need no script, and the examples: OPENED_EXAMPLES of them are open."""
     examples = figure.examples
-    recipes = list(dict.fromkeys(example.recipe for example in examples))[:RECIPES]
+    recipes = list(dict.fromkeys(example.recipe for example in examples))[:MAX_FILTERED_RECIPES]
     articles = [
-        _example(example, recipes, opened=place < FIRST) for place, example in enumerate(examples)
+        _example(example, recipes, opened=place < OPENED_EXAMPLES)
+        for place, example in enumerate(examples)
     ]
     return tag("div", *_filters(figure, recipes), *articles, class_="examples")
 
@@ -57,7 +58,7 @@ def _choice(group: str, kind: str, text: str, *, checked: str | None) -> Html:
 
 
 def _example(example: Example, recipes: Sequence[str], *, opened: bool) -> Html:
-    place = recipes.index(example.recipe) if example.recipe in recipes else RECIPES
+    place = recipes.index(example.recipe) if example.recipe in recipes else MAX_FILTERED_RECIPES
     before, after = (s.read or s.answer for s in (example.baseline, example.perturbed))
     title = tag(
         "summary",
@@ -68,7 +69,7 @@ def _example(example: Example, recipes: Sequence[str], *, opened: bool) -> Html:
         tag("span", ": ", label(before, 40), " → ", label(after, 40), class_="ci"),
     )
     names = [tag("code", label(example.recipe), class_="ci"), " · "] if example.everyday else []
-    expected = tag("b", label(example.expected, ANSWER))
+    expected = tag("b", label(example.expected, MAX_ANSWER_CHARACTERS))
     return tag(
         "details",
         title,
@@ -91,12 +92,12 @@ def change_marked(segments: Sequence[Segment]) -> Iterator[Html]:
             yield escape(segment.after)
             continue
         if segment.before:
-            yield tag("del", edited(segment.before, CHANGE))
+            yield tag("del", edited(segment.before, MAX_CHANGE_CHARACTERS))
         if segment.after:
-            yield tag("mark", edited(segment.after, CHANGE))
+            yield tag("mark", edited(segment.after, MAX_CHANGE_CHARACTERS))
 
 
-def _column(title: str, segments: Sequence[Segment], which: Which, side: Side) -> Html:
+def _column(title: str, segments: Sequence[Segment], which: Version, side: Side) -> Html:
     verdict = ("✓ right", "right") if side.right else (f"✗ {side.word[:60]}", "wrong")
     return tag(
         "div",
@@ -106,12 +107,12 @@ def _column(title: str, segments: Sequence[Segment], which: Which, side: Side) -
             "div",
             tag("span", verdict[0], class_=f"verdict {verdict[1]}"),
             " ",
-            tag("span", escape(side.answer, ANSWER), class_="said", dir="auto")
+            tag("span", escape(side.answer, MAX_ANSWER_CHARACTERS), class_="said", dir="auto")
             if side.answer
             else tag("span", "empty answer", class_="ci"),
             class_="answer",
         ),
-        tag("p", "reading: ", label(side.reading, ANSWER), class_="ci")
+        tag("p", "reading: ", label(side.reading, MAX_ANSWER_CHARACTERS), class_="ci")
         if side.reading
         else Html(""),
         _options(side.detail) if side.detail else Html(""),
@@ -123,47 +124,50 @@ def _options(detail: Sequence[tuple[str, float]]) -> Html:
     """Return a table of the options with the log-likelihoods that the model gave them."""
     rows = [
         tag("tr", tag("th", label(text), scope="row"), cell(n.decimal(value, 2), class_="r"))
-        for text, value in detail[:OPTIONS]
+        for text, value in detail[:MAX_OPTIONS]
     ]
-    if len(detail) > OPTIONS:
-        rows.append(tag("tr", cell(f"{len(detail) - OPTIONS} more options", colspan=2)))
+    if len(detail) > MAX_OPTIONS:
+        rows.append(tag("tr", cell(f"{len(detail) - MAX_OPTIONS} more options", colspan=2)))
     top = tag("tr", head("Option"), head("Log-likelihood", class_="r"))
     return tag("table", tag("thead", top), tag("tbody", *rows), class_="plain options")
 
 
-def _prompt(segments: Sequence[Segment], which: Which) -> Iterator[Html]:
+def _prompt(segments: Sequence[Segment], which: Version) -> Iterator[Html]:
     """Yield the prompt before or after the change; unchanged text is shortened before edits."""
-    room = LIMIT
+    room = MAX_TEXT_CHARACTERS
     for place, segment in enumerate(segments):
         if room <= 0:
             yield tag("span", f"… {len(segments) - place} more pieces", class_="ctl")
             return
         text = segment.before if which == "before" else segment.after
         if segment.kind == "same":
-            yield from _unchanged(text, room)
+            yield from _shortened_context(text, room)
         else:
-            yield _edit(segment, which, min(room, LIMIT // 2))
-        room -= min(len(text), 2 * CONTEXT + 1 if segment.kind == "same" else LIMIT // 2)
+            yield _edit(segment, which, min(room, MAX_TEXT_CHARACTERS // 2))
+        room -= min(
+            len(text),
+            2 * CONTEXT_CHARACTERS + 1 if segment.kind == "same" else MAX_TEXT_CHARACTERS // 2,
+        )
 
 
-def _unchanged(text: str, limit: int) -> Iterator[Html]:
+def _shortened_context(text: str, limit: int) -> Iterator[Html]:
     """Yield unchanged text; of a long text only the beginning and the end, next to the edits."""
-    if len(text) <= 3 * CONTEXT:
-        yield escape(text, max(limit, CONTEXT))
+    if len(text) <= 3 * CONTEXT_CHARACTERS:
+        yield escape(text, max(limit, CONTEXT_CHARACTERS))
         return
-    hidden = len(text) - 2 * CONTEXT
-    yield escape(text[:CONTEXT])
+    hidden = len(text) - 2 * CONTEXT_CHARACTERS
+    yield escape(text[:CONTEXT_CHARACTERS])
     yield tag("span", f"… {n.whole(hidden)} unchanged characters …", class_="ctl")
-    yield escape(text[-CONTEXT:])
+    yield escape(text[-CONTEXT_CHARACTERS:])
 
 
-def _edit(segment: Segment, which: Which, limit: int) -> Html:
+def _edit(segment: Segment, which: Version, limit: int) -> Html:
     if which == "after":
         return tag("mark", edited(segment.after, limit)) if segment.after else _caret("removed")
     if not segment.before:
         return _caret("inserted")
     # A long struck-through text is hard to read, so there the colour alone marks the removal.
-    struck = not segment.after or len(segment.before) <= STRUCK
+    struck = not segment.after or len(segment.before) <= MAX_STRUCK_CHARACTERS
     return tag("del", edited(segment.before, limit), class_=None if struck else "long")
 
 

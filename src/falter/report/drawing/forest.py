@@ -103,11 +103,11 @@ def _class(row: ForestRow) -> str:
 
 def _picture(row: ForestRow, figure: Forest, scale: Scale) -> Html:
     """Return the drawing of a row: grid, average, interval, and a dot or a diamond."""
-    ground = [_upright(scale.at(t), "grid") for t in scale.ticks if t]
-    ground.append(_upright(scale.at(0.0), "zero"))
+    ground = [_upright_line(scale.at(t), "grid") for t in scale.ticks if t]
+    ground.append(_upright_line(scale.at(0.0), "zero"))
     average = figure.average
     if average is not None and average.value is not None:
-        ground.append(_upright(scale.at(average.value), "average"))
+        ground.append(_upright_line(scale.at(average.value), "average"))
     estimate = row.estimate
     if estimate is None or estimate.value is None:
         return tag("svg", *ground, aria_hidden="true")
@@ -135,22 +135,22 @@ def _whisker(estimate: Estimate, scale: Scale) -> list[Html]:
     shapes = [tag("line", **line, y1="50%", y2="50%", class_="whisker")]
     for value, end, side in ((estimate.low, ends[0], "left"), (estimate.high, ends[1], "right")):
         if scale.beyond(value):
-            shapes.append(_placed(end, tag("path", d=_ARROWS[side], class_="arrow")))
+            shapes.append(_placed_shape(end, tag("path", d=_ARROWS[side], class_="arrow")))
     return shapes
 
 
 def _mark(row: ForestRow, at: float) -> Html:
     if row.kind != "member":
-        return _placed(at, tag("path", d=_DIAMOND, class_="dot"))
+        return _placed_shape(at, tag("path", d=_DIAMOND, class_="dot"))
     return tag("circle", cx=as_share(at), cy="50%", r=4.5, class_="dot")
 
 
-def _placed(at: float, shape: Html) -> Html:
+def _placed_shape(at: float, shape: Html) -> Html:
     """Return a shape of fixed size at a position that stretches with the drawing."""
     return tag("svg", shape, x=as_share(at), y="50%", overflow="visible", class_="at")
 
 
-def _upright(at: float, kind: str) -> Html:
+def _upright_line(at: float, kind: str) -> Html:
     x = as_share(at)
     return tag("line", x1=x, x2=x, y1=0, y2="100%", class_=kind)
 

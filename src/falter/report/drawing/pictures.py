@@ -22,9 +22,17 @@ from falter.records.figures import (
     Strips,
 )
 from falter.records.types import Estimate
-from falter.report.drawing.axis import Across, Axis, Scale, axis_of, ends, scales_of, tick_texts
+from falter.report.drawing.axis import (
+    Across,
+    Axis,
+    Scale,
+    axis_of,
+    axis_values,
+    scales_of,
+    tick_texts,
+)
 from falter.report.drawing.curves import facets
-from falter.report.drawing.stacks import breakdown_axis, placed_parts, size
+from falter.report.drawing.stacks import breakdown_axis, placed_parts, visible_length
 from falter.report.drawing.tables import shades_of
 from falter.report.escape import Html
 from falter.report.markup import tag
@@ -38,13 +46,13 @@ LEFT, PLOT, RIGHT = 250, 330, 260
 """Widths of the names, the drawing and the numbers, in SVG units."""
 ROW, HEAD = 28, 56
 _WIDTH = LEFT + PLOT + RIGHT
-_LONGEST = 38
-_COLOURS = {"degraded": "#b3261e", "improved": "#22754a", "equivalent": "#0a62a9"}
-_OPEN = "#55636f"
-_PARTS = ("#8a6d00", "#a3316f", "#6b5b4b", "#7a5ba8", "#16827c", "#66717d")
-_PANE = 220
+_MAX_LABEL_CHARACTERS = 38
+_VERDICT_COLOURS = {"degraded": "#b3261e", "improved": "#22754a", "equivalent": "#0a62a9"}
+_UNDECIDED_COLOUR = "#55636f"
+_PART_COLOURS = ("#8a6d00", "#a3316f", "#6b5b4b", "#7a5ba8", "#16827c", "#66717d")
+_PANE_HEIGHT = 220
 """Height of one small chart of curves, in SVG units."""
-_CELL = 84
+_CELL_WIDTH = 84
 
 
 def write_pictures(figures: Sequence[Figure], folder: Path) -> list[Path]:
@@ -95,7 +103,7 @@ def _forest(figure: Forest) -> Html:
 
 def _forest_row(row: ForestRow, at: int, figure: Forest, scale: Scale) -> Html:
     y = _y(at)
-    colour = _COLOURS.get(row.verdict or "", _OPEN)
+    colour = _VERDICT_COLOURS.get(row.verdict or "", _UNDECIDED_COLOUR)
     shapes = [_name(row.everyday or row.label, y)]
     estimate = row.estimate
     if estimate is not None and estimate.value is not None:
@@ -118,7 +126,7 @@ def _breakdown(figure: Breakdown) -> Html:
     rows = []
     for at, row in enumerate(figure.rows):
         shapes = [_name(row.everyday or row.label, _y(at))]
-        shapes += [_stacked(axis, at, *part) for part in placed_parts(row)]
+        shapes += [_stacked_part(axis, at, *part) for part in placed_parts(row)]
         if row.whole.value is not None:
             x, y = _x(axis.at(row.whole.value)), _y(at)
             shapes.append(tag("line", x1=x, x2=x, y1=y - 12, y2=y + 12, stroke="#1b1f24"))
@@ -127,12 +135,14 @@ def _breakdown(figure: Breakdown) -> Html:
 
 
 def _bars(figure: Bars) -> Html:
-    axis = axis_of([sum(map(size, bar.parts)) for bar in figure.bars], figure.unit, zero=True)
+    axis = axis_of(
+        [sum(map(visible_length, bar.parts)) for bar in figure.bars], figure.unit, zero=True
+    )
     rows = []
     for at, bar in enumerate(figure.bars):
-        ends = list(accumulate(map(size, bar.parts), initial=0.0))
+        ends = list(accumulate(map(visible_length, bar.parts), initial=0.0))
         rows.append(_name(bar.label, _y(at)))
-        rows += [_stacked(axis, at, place, *part) for place, part in enumerate(pairwise(ends))]
+        rows += [_stacked_part(axis, at, place, *part) for place, part in enumerate(pairwise(ends))]
         rows.append(_number(n.shown(bar.share, "percent").text, at))
     return _stack(figure, axis, with_unit(figure.share, "percent"), len(figure.bars), rows)
 
@@ -146,8 +156,12 @@ def _stack(
     return _drawing(figure.title, ticks, count, shapes, axis.at(0.0), key=True)
 
 
-def _stacked(axis: Axis, row: int, place: int, start: float, end: float) -> Html:
-    x, right, colour = _x(axis.at(start)), _x(axis.at(end)), _PARTS[place % len(_PARTS)]
+def _stacked_part(axis: Axis, row: int, place: int, start: float, end: float) -> Html:
+    x, right, colour = (
+        _x(axis.at(start)),
+        _x(axis.at(end)),
+        _PART_COLOURS[place % len(_PART_COLOURS)],
+    )
     return tag("rect", x=x, y=_y(row) - 8, width=right - x, height=16, fill=colour)
 
 
@@ -173,7 +187,7 @@ def _strips(figure: Strips) -> Html:
             shapes.append(tag("line", x1=middle, x2=middle, y1=y - 9, y2=y + 9, stroke="#1b1f24"))
             shapes.append(_number(n.as_text(box[1], figure.unit), at))
         shapes += [
-            tag("circle", cx=_x(axis.at(v)), cy=y, r=3, fill=_PARTS[3], fill_opacity=0.6)
+            tag("circle", cx=_x(axis.at(v)), cy=y, r=3, fill=_PART_COLOURS[3], fill_opacity=0.6)
             for v in values
         ]
     return _drawing(figure.title, _ticks(axis, figure), len(figure.strips), shapes, None)
@@ -186,30 +200,38 @@ def _ticks(axis: Axis, figure: Bars | Breakdown | Strips) -> list[tuple[float, s
 
 def _curves(figure: Curves) -> Html:
     """Return a small chart per facet, one below the other, with one vertical scale."""
-    axis = axis_of(ends(e for c in figure.curves for _, e in c.points), figure.unit)
+    axis = axis_of(axis_values(e for c in figure.curves for _, e in c.points), figure.unit)
     names = list(dict.fromkeys(curve.label for curve in figure.curves))
     charts, across = facets(figure), Across.of(figure)
     shapes: list[Html] = []
     for at, (name, curves) in enumerate(charts):
-        top = HEAD + at * (_PANE + HEAD)
+        top = HEAD + at * (_PANE_HEIGHT + HEAD)
         title = f"{name}: " if name else ""
         shapes.append(_text(LEFT, top - 14, f"{title}{figure.down} by {figure.across}"))
         for tick, text in zip(axis.ticks, tick_texts(axis, figure.unit), strict=True):
-            y = top + _PANE * (1 - axis.at(tick))
+            y = top + _PANE_HEIGHT * (1 - axis.at(tick))
             shapes.append(tag("line", x1=LEFT, x2=LEFT + PLOT, y1=y, y2=y, stroke="#dfe4e9"))
-            shapes.append(_text(LEFT - 8, y + 4, text, anchor="end", colour=_OPEN))
+            shapes.append(_text(LEFT - 8, y + 4, text, anchor="end", colour=_UNDECIDED_COLOUR))
         for dose in across.labels:
             x = _dose(dose, across)
-            shapes.append(_text(x, top + _PANE + 18, f"{dose:g}", anchor="middle", colour=_OPEN))
+            shapes.append(
+                _text(
+                    x,
+                    top + _PANE_HEIGHT + 18,
+                    f"{dose:g}",
+                    anchor="middle",
+                    colour=_UNDECIDED_COLOUR,
+                )
+            )
         for curve in curves:
-            colour = _PARTS[names.index(curve.label) % len(_PARTS)]
+            colour = _PART_COLOURS[names.index(curve.label) % len(_PART_COLOURS)]
             shapes += _curve(curve, axis, across, top, colour)
     for place, name in enumerate(names):
         y = HEAD + 20 * place
-        colour = _PARTS[place % len(_PARTS)]
+        colour = _PART_COLOURS[place % len(_PART_COLOURS)]
         shapes.append(tag("rect", x=LEFT + PLOT + 24, y=y - 6, width=12, height=12, fill=colour))
         shapes.append(_text(LEFT + PLOT + 42, y + 4, name))
-    height = max(HEAD + len(charts) * (_PANE + HEAD), HEAD + 20 * len(names))
+    height = max(HEAD + len(charts) * (_PANE_HEIGHT + HEAD), HEAD + 20 * len(names))
     return _svg(figure.title, shapes, _WIDTH, height)
 
 
@@ -221,7 +243,7 @@ def _curve(curve: Curve, axis: Axis, across: Across, top: float, colour: str) ->
     ]
 
     def y(value: float) -> float:
-        return round(top + _PANE * (1 - axis.at(value)), 2)
+        return round(top + _PANE_HEIGHT * (1 - axis.at(value)), 2)
 
     line = " ".join(f"{x},{y(e.value or 0.0)}" for x, e in known)
     shapes = [tag("polyline", points=line, fill="none", stroke=colour, stroke_width=2)]
@@ -244,23 +266,31 @@ def _heat(figure: HeatMap) -> Html:
     shades = shades_of(figure)
     shapes = [_text(12, 20, f"{figure.down} (down) by {figure.across} (across)")]
     for across, name in enumerate(figure.columns):
-        x = LEFT + _CELL * across + _CELL / 2
-        shapes.append(_text(x, HEAD - 14, _shortened(name, 12), anchor="middle"))
+        x = LEFT + _CELL_WIDTH * across + _CELL_WIDTH / 2
+        shapes.append(_text(x, HEAD - 14, _shortened_text(name, 12), anchor="middle"))
     for down, (name, cells) in enumerate(zip(figure.rows, figure.cells, strict=True)):
         shapes.append(_name(name, _y(down)))
         for across, cell in enumerate(cells):
-            x, y = LEFT + _CELL * across, HEAD + ROW * down
+            x, y = LEFT + _CELL_WIDTH * across, HEAD + ROW * down
             if cell is None or cell.value is None or not math.isfinite(cell.value):
-                shapes.append(_text(x + _CELL / 2, y + 18, n.NONE, anchor="middle", colour=_OPEN))
+                shapes.append(
+                    _text(
+                        x + _CELL_WIDTH / 2,
+                        y + 18,
+                        n.NO_VALUE,
+                        anchor="middle",
+                        colour=_UNDECIDED_COLOUR,
+                    )
+                )
                 continue
             fill, ink = LIGHT_SHADES[shades.name(cell.value)]
-            shapes.append(tag("rect", x=x, y=y, width=_CELL - 2, height=ROW - 2, fill=fill))
+            shapes.append(tag("rect", x=x, y=y, width=_CELL_WIDTH - 2, height=ROW - 2, fill=fill))
             weight = "bold" if shades.diverging and excludes_zero(cell) else None
             text = n.shown(cell, figure.unit).value
             shapes.append(
-                _text(x + _CELL / 2, y + 18, text, anchor="middle", colour=ink, weight=weight)
+                _text(x + _CELL_WIDTH / 2, y + 18, text, anchor="middle", colour=ink, weight=weight)
             )
-    width = LEFT + _CELL * len(figure.columns) + 12
+    width = LEFT + _CELL_WIDTH * len(figure.columns) + 12
     return _svg(figure.title, shapes, width, HEAD + ROW * len(figure.rows) + 8)
 
 
@@ -270,7 +300,14 @@ def _key(parts: Sequence[str], rows: int) -> list[Html]:
     for place, name in enumerate(parts):
         x = LEFT + place * 110
         shapes += [
-            tag("rect", x=x, y=y - 6, width=12, height=12, fill=_PARTS[place % len(_PARTS)]),
+            tag(
+                "rect",
+                x=x,
+                y=y - 6,
+                width=12,
+                height=12,
+                fill=_PART_COLOURS[place % len(_PART_COLOURS)],
+            ),
             _text(x + 18, y + 4, name),
         ]
     return shapes
@@ -291,7 +328,7 @@ def _drawing(
     for at, text in ticks:
         x = _x(at)
         ground.append(tag("line", x1=x, x2=x, y1=HEAD - 8, y2=foot, stroke="#dfe4e9"))
-        ground.append(_text(x, HEAD - 14, text, anchor="middle", colour=_OPEN))
+        ground.append(_text(x, HEAD - 14, text, anchor="middle", colour=_UNDECIDED_COLOUR))
     if zero is not None:
         x = _x(zero)
         ground.append(tag("line", x1=x, x2=x, y1=HEAD - 8, y2=foot, stroke="#1b1f24"))
@@ -315,10 +352,10 @@ def _svg(title: str, shapes: Sequence[Html], width: float, height: float) -> Htm
 
 
 def _name(text: str, y: int) -> Html:
-    return _text(LEFT - 12, y + 4, _shortened(text, _LONGEST), anchor="end")
+    return _text(LEFT - 12, y + 4, _shortened_text(text, _MAX_LABEL_CHARACTERS), anchor="end")
 
 
-def _shortened(text: str, limit: int) -> str:
+def _shortened_text(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 

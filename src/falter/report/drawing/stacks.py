@@ -17,8 +17,8 @@ from falter.report.tables import quartiles
 from falter.report.words import provenance, with_unit
 
 _EDGE = 0.04
-COLOURS = ("c-item", "c-pert", "c-run", "c-cond", "c-more", "c-rest")
-_USUAL = {
+BAR_COLOURS = ("c-item", "c-pert", "c-run", "c-cond", "c-more", "c-rest")
+_FIXED_COLOURS = {
     "the item": "c-item",
     "the prompt": "c-pert",
     "the prompt, item by item": "c-pert",
@@ -27,7 +27,7 @@ _USUAL = {
 }
 
 
-def size(part: Estimate | None) -> float:
+def visible_length(part: Estimate | None) -> float:
     """Return the length of a part; 0 if the part is unknown or estimated below zero."""
     if part is None or part.value is None or not math.isfinite(part.value):
         return 0.0
@@ -38,7 +38,9 @@ def bar_table(figure: Bars) -> Html:
     """Return a legend, and a table with a stacked bar in each row."""
     if not figure.bars:
         return empty_note()
-    axis = axis_of([sum(map(size, bar.parts)) for bar in figure.bars], figure.unit, zero=True)
+    axis = axis_of(
+        [sum(map(visible_length, bar.parts)) for bar in figure.bars], figure.unit, zero=True
+    )
     rows = [_row(bar, figure, axis) for bar in figure.bars]
     table = tag("table", _bar_head(figure, axis), tag("tbody", *rows), class_="chart stacks")
     colours = map(_bar_colour, figure.parts, range(len(figure.parts)))
@@ -59,7 +61,7 @@ def _note(figure: Bars) -> Html:
 
 def _bar_colour(name: str, at: int) -> str:
     """Return the colour of a part: fixed for parts of the variance, otherwise by place."""
-    return _USUAL.get(name) or COLOURS[at % len(COLOURS)]
+    return _FIXED_COLOURS.get(name) or BAR_COLOURS[at % len(BAR_COLOURS)]
 
 
 def _bar_head(figure: Bars, axis: Axis) -> Html:
@@ -97,13 +99,13 @@ def _bar_picture(bar: Bar, figure: Bars, axis: Axis) -> Html:
     for place, (name, part) in enumerate(zip(figure.parts, bar.parts, strict=True)):
         if part is not None:
             descriptions.append(f"{name[:80]} {n.shown(part, figure.unit).text}")
-        length = size(part)
-        if part is None or not length:
+        extent = visible_length(part)
+        if part is None or not extent:
             continue
         about = f"{descriptions[-1]}\n{provenance(part)}"
         box = {"y": "18%", "height": "64%", "class_": _bar_colour(name, place)}
-        shapes.append(_rect(axis, start, start + length, about, **box))
-        start += length
+        shapes.append(_rect(axis, start, start + extent, about, **box))
+        start += extent
     about = f"{bar.label[:120]}: {', '.join(descriptions) or 'no number'}"
     return tag("svg", *shapes, role="img", aria_label=about)
 
@@ -157,17 +159,17 @@ def as_share(at: float) -> str:
 # Parts that add up to a whole, stacked to both sides of zero, with a line at the whole.
 
 
-_COLOURS = ("c-more", "c-rest", "c-host", "c-pert", "c-item", "c-cond")
+BREAKDOWN_COLOURS = ("c-more", "c-rest", "c-host", "c-pert", "c-item", "c-cond")
 
 
-def length(part: Estimate) -> float:
+def signed_length(part: Estimate) -> float:
     """Return the signed length of a part; 0 if the part is unknown."""
     return part.value if part.value is not None and math.isfinite(part.value) else 0.0
 
 
 def reach(row: BreakdownRow) -> tuple[float, float]:
     """Return the total lengths of a row's parts below and above zero, both positive."""
-    lengths = [length(part) for part in row.parts]
+    lengths = [signed_length(part) for part in row.parts]
     return -sum(v for v in lengths if v < 0), sum(v for v in lengths if v > 0)
 
 
@@ -178,19 +180,21 @@ def placed_parts(row: BreakdownRow) -> Iterator[tuple[int, float, float]]:
     """
     below = above = 0.0
     for place, part in enumerate(row.parts):
-        size = length(part)
-        if size > 0:
-            yield place, above, above + size
-            above += size
-        elif size < 0:
-            yield place, below + size, below
-            below += size
+        extent = signed_length(part)
+        if extent > 0:
+            yield place, above, above + extent
+            above += extent
+        elif extent < 0:
+            yield place, below + extent, below
+            below += extent
 
 
 def breakdown_axis(figure: Breakdown) -> Axis:
     """Return an axis that covers zero, every stack and every whole."""
     ends = [end for row in figure.rows for low, high in [reach(row)] for end in (-low, high)]
-    return axis_of([*ends, *(length(row.whole) for row in figure.rows)], figure.unit, zero=True)
+    return axis_of(
+        [*ends, *(signed_length(row.whole) for row in figure.rows)], figure.unit, zero=True
+    )
 
 
 def breakdown_table(figure: Breakdown) -> Html:
@@ -211,7 +215,7 @@ def _breakdown_legend(figure: Breakdown) -> Html:
 
 
 def _breakdown_colour(at: int) -> str:
-    return _COLOURS[at % len(_COLOURS)]
+    return BREAKDOWN_COLOURS[at % len(BREAKDOWN_COLOURS)]
 
 
 def _breakdown_head(figure: Breakdown, axis: Axis) -> Html:
@@ -265,7 +269,7 @@ def _breakdown_picture(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Html
         box = {"y": "22%", "height": "56%", "class_": _breakdown_colour(place)}
         shapes.append(_rect(axis, start, end, about, **box))
     if row.whole.value is not None:
-        x = _x(axis, length(row.whole))
+        x = _x(axis, signed_length(row.whole))
         shapes.append(tag("line", x1=x, x2=x, y1="8%", y2="92%", class_="whole"))
     whole = n.shown(row.whole, figure.unit).text
     return tag("svg", *shapes, role="img", aria_label=f"{row.label[:120]}: {whole} in parts")
@@ -274,7 +278,7 @@ def _breakdown_picture(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Html
 # Distributions in rows: a dot for every value, a box from quartile to quartile
 
 
-_NEAR = 0.014
+_MIN_DOT_DISTANCE = 0.014
 _LANES = (0, -5, 5, -9, 9)
 _MARKS = ("M-4 0A4 4 0 1 1 4 0A4 4 0 1 1 -4 0Z", "M0 -4.8L4.8 0L0 4.8L-4.8 0Z",
           "M-3.6 -3.6H3.6V3.6H-3.6Z")  # fmt: skip
@@ -351,7 +355,7 @@ def _strip_row(strip: Strip, figure: Strips, axis: Axis, place: int, span: int) 
         *top,
         tag("th", label(strip.kind, 60), scope="row", class_="kind"),
         cell(_strip_picture(strip, figure, axis, place), class_="plot"),
-        cell(n.as_text(box[1], figure.unit) if box else n.NONE, class_="r wide"),
+        cell(n.as_text(box[1], figure.unit) if box else n.NO_VALUE, class_="r wide"),
         cell(n.whole(len(values)), class_="r wide"),
     )
 
@@ -389,7 +393,9 @@ def _strip_lanes(places: list[float]) -> list[int]:
     last: dict[int, float] = {}
     out = []
     for place in places:
-        free = next((lane for lane in _LANES if place - last.get(lane, -1.0) > _NEAR), _LANES[0])
+        free = next(
+            (lane for lane in _LANES if place - last.get(lane, -1.0) > _MIN_DOT_DISTANCE), _LANES[0]
+        )
         last[free] = place
         out.append(free)
     return out

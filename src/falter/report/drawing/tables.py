@@ -16,8 +16,8 @@ from falter.report.words import colour, excludes_zero, few, heading, provenance,
 
 WIDE, NARROW = 132, 46
 """Number of characters that fit on a page, and on a phone."""
-PADDING = 3
-MOST_WORDS = 24
+CELL_PADDING = 3
+MAX_TEXT_WIDTH = 24
 
 
 def grid_table(grid: Grid) -> Html:
@@ -28,7 +28,7 @@ def grid_table(grid: Grid) -> Html:
     if not grid.rows or not grid.columns:
         return empty_note()
     widths = [_width(grid, at) for at in range(len(grid.columns))]
-    tables = [_table(part, kind) for part, kind in _fitting(grid, widths)]
+    tables = [_table(part, kind) for part, kind in _fitting_parts(grid, widths)]
     return Html("".join(tables))
 
 
@@ -49,11 +49,11 @@ def _width(grid: Grid, at: int) -> int:
             texts += (shown.value, shown.interval)
         else:
             text = n.as_text(value, column.unit)
-            texts.append(text[:MOST_WORDS] if isinstance(value, str) else text)
-    return max(map(len, texts), default=0) + PADDING
+            texts.append(text[:MAX_TEXT_WIDTH] if isinstance(value, str) else text)
+    return max(map(len, texts), default=0) + CELL_PADDING
 
 
-def _fitting(grid: Grid, widths: Sequence[int]) -> list[tuple[Grid, str]]:
+def _fitting_parts(grid: Grid, widths: Sequence[int]) -> list[tuple[Grid, str]]:
     """Return the grid in parts that fit the page, each with the labels and its CSS class.
 
     Columns under one heading stay together if they fit the page.
@@ -172,8 +172,8 @@ def _content(value: Value, column: Column) -> Html:
 # A heat map as a table: the colours repeat the numbers.
 
 
-STEPS = 6
-_MANY = 9
+SHADE_STEPS = 6
+_MANY_COLUMNS = 9
 
 
 class Shades:
@@ -182,7 +182,7 @@ class Shades:
     `diverging` is True for points and for values below zero.
     """
 
-    key = ("z", *(f"n{step}" for step in range(1, STEPS + 1)))
+    key = ("z", *(f"n{step}" for step in range(1, SHADE_STEPS + 1)))
 
     def __init__(self, values: Sequence[float], unit: Unit) -> None:
         self.unit = unit
@@ -192,7 +192,7 @@ class Shades:
     def name(self, value: float) -> str:
         """Return the name of a value's shade, from `z` (lowest value) to `n6` (highest value)."""
         span = self.high - self.low
-        return self.key[round(STEPS * (value - self.low) / span) if span else STEPS]
+        return self.key[round(SHADE_STEPS * (value - self.low) / span) if span else SHADE_STEPS]
 
 
 def shades_of(figure: HeatMap) -> Shades:
@@ -216,7 +216,7 @@ def heat_table(figure: HeatMap) -> Html:
         for name, cells in zip(figure.rows, figure.cells, strict=True)
         for columns in [figure.columns]
     ]
-    kind = "heat many" if len(figure.columns) >= _MANY else "heat"
+    kind = "heat many" if len(figure.columns) >= _MANY_COLUMNS else "heat"
     table = tag("table", _heat_head(figure), tag("tbody", *rows), class_=kind)
     return Html(_key(shades) + scroll(table, figure.title[:200]))
 
@@ -245,7 +245,7 @@ def _cell(cell: Estimate | None, down: str, across: str, shades: Shades) -> Html
     where = f"{down} → {across}"
     if cell.value is None or not math.isfinite(cell.value):
         why = f"{where}: {reason(cell.status)}\n{provenance(cell)}"
-        return tag("td", tag("abbr", n.NONE, class_="none"), class_="void", title=why,
+        return tag("td", tag("abbr", n.NO_VALUE, class_="none"), class_="void", title=why,
                    data_label=across[:60])  # fmt: skip
     text = n.shown(cell, shades.unit)
     p = f", p {n.p_value(cell.p_value)}" if cell.p_value is not None else ""
@@ -281,7 +281,7 @@ def head_numbers(figure: Headline) -> Html:
 
 def _number(head: HeadNumber) -> Html:
     unit = " %" if head.unit == "percent" else ""
-    value = tag("span", n.NONE, class_="none")
+    value = tag("span", n.NO_VALUE, class_="none")
     if head.estimate is not None:
         value = number(head.estimate, head.unit, unit)
     return tag(

@@ -31,7 +31,7 @@ from falter.report.drawing.tables import shades_of
 from falter.report.escape import line
 from falter.report.marks import model_names, readable, warning
 from falter.report.style import data
-from falter.report.tables import grids, split
+from falter.report.tables import grids, split_columns
 from falter.report.words import (
     about,
     colour,
@@ -57,15 +57,15 @@ _GREEK = {
     character: unicodedata.name(character).split()[-1].lower()
     for character in "αβγδεζηθικμνξπρστυφχψωΓΔΘΞΠΣΦΨΩ"
 } | {"λ": "lambda", "Λ": "lambda"}
-_LONG = re.compile(r"\S{25,}")
-_EVERY = 8
+_LONG_WORD = re.compile(r"\S{25,}")
+_CHARACTERS_PER_BREAK = 8
 
 
 def latex(text: str, limit: int = 160) -> str:
     """Return the text on one line, clipped and escaped, with breaks allowed in long words."""
     safe = line(text, limit)
     return "".join(
-        _long(part) if _LONG.fullmatch(part) else _printed(part)
+        _breakable_word(part) if _LONG_WORD.fullmatch(part) else _escaped_words(part)
         for part in re.split(r"(\S{25,})", safe)
     )
 
@@ -75,13 +75,15 @@ def words(text: str) -> str:
     return latex(text, 10_000)
 
 
-def _long(word: str) -> str:
+def _breakable_word(word: str) -> str:
     """Return a long word with a possible break after every few characters."""
-    pieces = [word[at : at + _EVERY] for at in range(0, len(word), _EVERY)]
-    return r"\allowbreak{}".join(map(_printed, pieces))
+    pieces = [
+        word[at : at + _CHARACTERS_PER_BREAK] for at in range(0, len(word), _CHARACTERS_PER_BREAK)
+    ]
+    return r"\allowbreak{}".join(map(_escaped_words, pieces))
 
 
-def _printed(text: str) -> str:
+def _escaped_words(text: str) -> str:
     return "".join(map(_character, unicodedata.normalize("NFC", text)))
 
 
@@ -107,27 +109,27 @@ def _character(character: str) -> str:
 # Tables in LaTeX: booktabs, intervals below the numbers, wide tables in several parts.
 
 
-NOTHING = r"\emph{Nothing was measured for this figure.}"
-_WIDTH = 114
-_LINES = 44
-_LABEL = 34
-_HEAT = 14
+EMPTY_NOTE = r"\emph{Nothing was measured for this figure.}"
+_PAGE_CHARACTERS = 114
+_PAGE_LINES = 44
+_MAX_LABEL_CHARACTERS = 34
+_HEAT_COLUMNS = 14
 
 
 def grid_tables(grid: Grid) -> str:
     """Return the grid as one table, or as several if it is too wide or too long for a page."""
     if not grid.rows or not grid.columns:
-        return NOTHING
+        return EMPTY_NOTE
     parts = [
-        _table(grid, columns, rows) for rows in _stretches(grid) for columns in _parts(grid)
+        _table(grid, columns, rows) for rows in _row_chunks(grid) for columns in _parts(grid)
     ]  # fmt: skip
     return "\n\n".join(parts)
 
 
-def _stretches(grid: Grid) -> list[Sequence[Sequence[Value]]]:
+def _row_chunks(grid: Grid) -> list[Sequence[Sequence[Value]]]:
     """Return the rows in chunks that fit on a page."""
     deep = any(isinstance(v, Estimate) and v.low is not None for row in grid.rows for v in row)
-    size = _LINES // 2 if deep else _LINES
+    size = _PAGE_LINES // 2 if deep else _PAGE_LINES
     return [grid.rows[at : at + size] for at in range(0, len(grid.rows), size)]
 
 
@@ -136,13 +138,15 @@ def _parts(grid: Grid) -> list[list[int]]:
 
     The parts have about the same width, so that no single column is left over.
     """
-    room = _WIDTH - sum(min(_LABEL, _width(grid, at)) + 2 for at in range(grid.labels))
+    room = _PAGE_CHARACTERS - sum(
+        min(_MAX_LABEL_CHARACTERS, _width(grid, at)) + 2 for at in range(grid.labels)
+    )
     places = range(grid.labels, len(grid.columns))
-    sizes = [min(_LABEL, _width(grid, at)) + 2 for at in places]
-    parts = split(sizes, room)
+    sizes = [min(_MAX_LABEL_CHARACTERS, _width(grid, at)) + 2 for at in places]
+    parts = split_columns(sizes, room)
     # The narrowest room that needs no further part gives parts of about the same width.
     for less in range(room - 1, 0, -1):
-        narrower = split(sizes, less)
+        narrower = split_columns(sizes, less)
         if len(narrower) > len(parts):
             break
         parts = narrower
@@ -152,7 +156,7 @@ def _parts(grid: Grid) -> list[list[int]]:
 def _width(grid: Grid, at: int) -> int:
     """Return the width of a column in characters; intervals are printed smaller."""
     column = grid.columns[at]
-    widths = [len(line(heading(column, grid), _LABEL))]
+    widths = [len(line(heading(column, grid), _MAX_LABEL_CHARACTERS))]
     for row in grid.rows:
         value = row[at]
         if isinstance(value, Estimate):
@@ -179,10 +183,10 @@ def _table(grid: Grid, columns: Sequence[int], rows: Sequence[Sequence[Value]]) 
             body[-1] += "[-2pt]"
             body.append(" & ".join(lower) + r" \\")
     shape = "".join(_shape(grid, at) for at in places)
-    return _boxed(f"{shape}@{{}}", [*_heads(grid, places), *body])
+    return _boxed_table(f"{shape}@{{}}", [*_heads(grid, places), *body])
 
 
-def _boxed(shape: str, rows: Sequence[str]) -> str:
+def _boxed_table(shape: str, rows: Sequence[str]) -> str:
     return "\n".join(
         (
             r"\begin{falterfit}",
@@ -199,7 +203,7 @@ def _boxed(shape: str, rows: Sequence[str]) -> str:
 def _shape(grid: Grid, at: int) -> str:
     if at >= grid.labels and grid.columns[at].unit != "text":
         return "r"
-    return f"L{{{0.175 * min(_LABEL, _width(grid, at)) + 0.2:.1f}cm}}"
+    return f"L{{{0.175 * min(_MAX_LABEL_CHARACTERS, _width(grid, at)) + 0.2:.1f}cm}}"
 
 
 def _heads(grid: Grid, places: Sequence[int]) -> list[str]:
@@ -221,7 +225,7 @@ def _heads(grid: Grid, places: Sequence[int]) -> list[str]:
 
 
 def _head(grid: Grid, at: int) -> str:
-    name = latex(heading(grid.columns[at], grid), _LABEL)
+    name = latex(heading(grid.columns[at], grid), _MAX_LABEL_CHARACTERS)
     right = at >= grid.labels and grid.columns[at].unit != "text"
     return rf"\multicolumn{{1}}{{r}}{{{name}}}" if right and name else name
 
@@ -247,12 +251,12 @@ def _lower(value: Value, grid: Grid, at: int) -> str:
 def heat_tables(figure: HeatMap) -> str:
     """Return tables of coloured cells, with the value and its interval in small print below."""
     if not figure.rows or not figure.columns:
-        return NOTHING
+        return EMPTY_NOTE
     parts = []
-    for start in range(0, len(figure.columns), _HEAT):
-        for first in range(0, len(figure.rows), _LINES // 2):
-            places = range(start, min(start + _HEAT, len(figure.columns)))
-            rows = range(first, min(first + _LINES // 2, len(figure.rows)))
+    for start in range(0, len(figure.columns), _HEAT_COLUMNS):
+        for first in range(0, len(figure.rows), _PAGE_LINES // 2):
+            places = range(start, min(start + _HEAT_COLUMNS, len(figure.columns)))
+            rows = range(first, min(first + _PAGE_LINES // 2, len(figure.rows)))
             parts.append(_heat(figure, rows, places))
     return "\n\n".join([*parts, _key(figure)])
 
@@ -261,7 +265,7 @@ def _heat(figure: HeatMap, rows: range, places: range) -> str:
     down, across = latex(figure.down, 40), latex(figure.across, 60)
     top = rf"{down} & \multicolumn{{{len(places)}}}{{c}}{{{across}}} \\"
     rule = rf"\cmidrule(l){{2-{len(places) + 1}}}"
-    names = "".join(f" & {_slim(figure.columns[at])}" for at in places) + r" \\"
+    names = "".join(f" & {_slim_heading(figure.columns[at])}" for at in places) + r" \\"
     body = [top, rule, names, r"\midrule"]
     shades = shades_of(figure)
     for row in rows:
@@ -280,14 +284,14 @@ def _heat(figure: HeatMap, rows: range, places: range) -> str:
             colour = rf"\cellcolor{{heat{shade}}}" if shade else ""
             ink = r"\color{white}" if shade in ("n5", "n6") else ""
             cells.append(rf"{colour}{{{ink}\faltercell{{{text}}}{{{interval}}}}}")
-        body.append(" & ".join((latex(figure.rows[row], _LABEL), *cells)) + r" \\")
-    shape = f"L{{{0.175 * _LABEL / 2 + 0.2:.1f}cm}}" + "c" * len(places)
-    return _boxed(shape, body)
+        body.append(" & ".join((latex(figure.rows[row], _MAX_LABEL_CHARACTERS), *cells)) + r" \\")
+    shape = f"L{{{0.175 * _MAX_LABEL_CHARACTERS / 2 + 0.2:.1f}cm}}" + "c" * len(places)
+    return _boxed_table(shape, body)
 
 
-def _slim(name: str) -> str:
+def _slim_heading(name: str) -> str:
     """Return a column heading, rotated if it is long."""
-    text = latex(name, _LABEL)
+    text = latex(name, _MAX_LABEL_CHARACTERS)
     return text if len(name) <= 12 else rf"\rotatebox{{90}}{{{text}}}"
 
 
@@ -352,7 +356,7 @@ def _tables(figure: Figure) -> Iterator[str]:
         tables = [grid_tables(grid) for grid in grids(figure) if grid.rows and grid.columns]
         yield from tables[:1] if isinstance(figure, Strips) else tables
         if not tables and not isinstance(figure, Headline | Statement):
-            yield NOTHING
+            yield EMPTY_NOTE
     if isinstance(figure, Breakdown):
         yield from _lines(figure)
     if isinstance(figure, Headline) and figure.signature:

@@ -54,7 +54,7 @@ def code(name: str) -> str:
     return line(name, 1_000).replace("`", "'") or " "
 
 
-LONGEST_TEXT = 1_500
+MAX_TEXT_CHARACTERS = 1_500
 
 
 def as_markdown(study: Study) -> str:
@@ -128,10 +128,10 @@ def _examples(figure: Examples) -> Iterator[str]:
         rows = []
         for name, side, prompt in example.sides:
             rows.append(
-                f"- As {name}: {text(prompt, LONGEST_TEXT)}  \n  "
-                f"{text(side.word, 60)}: {text(side.answer, LONGEST_TEXT)}"
+                f"- As {name}: {text(prompt, MAX_TEXT_CHARACTERS)}  \n  "
+                f"{text(side.word, 60)}: {text(side.answer, MAX_TEXT_CHARACTERS)}"
             )
-        rows.append(f"- Expected: {text(example.expected, LONGEST_TEXT)}")
+        rows.append(f"- Expected: {text(example.expected, MAX_TEXT_CHARACTERS)}")
         yield "\n".join(rows)
 
 

@@ -48,7 +48,7 @@ def fitting(
     return fitting_columns, width
 
 
-def padded(text: str, width: int, *, left: bool = False) -> str:
+def pad_text(text: str, width: int, *, left: bool = False) -> str:
     """Return the text padded with spaces to a width in terminal cells; `left` aligns left."""
     space = " " * max(0, width - cell_len(text))
     return text + space if left else space + text
@@ -78,7 +78,7 @@ Row = list[tuple[str, str]]
 """A line: pieces of text with their styles."""
 
 # Lines longer than this are hard to read, however wide the screen.
-PROSE = 100
+MAX_PROSE_WIDTH = 100
 
 _ASCII = str.maketrans(
     dict(zip("–−─━│┿●○◎◆◇◂▸⟨⟩×·’", "---=|+*o@#%<><>x|'", strict=True))
@@ -99,11 +99,11 @@ class Printer:
         self._console.print()
 
     def heading(self, text: str) -> None:
-        self._flow(text, self.width, "bold")
+        self._print_flowing(text, self.width, "bold")
 
     def prose(self, text: str, style: str = "") -> None:
         if text:
-            self._flow(text, min(self.width, PROSE), style)
+            self._print_flowing(text, min(self.width, MAX_PROSE_WIDTH), style)
 
     def rows(self, rows: Iterable[Row]) -> None:
         self._print([self._styled(row) for row in rows])
@@ -119,7 +119,7 @@ class Printer:
         readable = (p.encode(self._ascii, "backslashreplace").decode(self._ascii) for p in parts)
         return "\xa0".join(readable)
 
-    def _flow(self, text: str, width: int, style: str) -> None:
+    def _print_flowing(self, text: str, width: int, style: str) -> None:
         self._print([Text(inert(part), style=style) for part in flow(self.plain(text), width)])
 
     def _styled(self, row: Row) -> Text:

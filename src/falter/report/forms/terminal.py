@@ -30,12 +30,12 @@ from falter.records.figures import (
     Value,
 )
 from falter.records.types import Estimate
-from falter.report.drawing.axis import Scale, axis_of, ends, scales_of
-from falter.report.drawing.stacks import length, reach, size
+from falter.report.drawing.axis import Scale, axis_of, axis_values, scales_of
+from falter.report.drawing.stacks import reach, signed_length, visible_length
 from falter.report.escape import line
-from falter.report.forms.printing import GAP, PrintedColumn, Printer, Row, fitting, flow, padded
+from falter.report.forms.printing import GAP, PrintedColumn, Printer, Row, fitting, flow, pad_text
 from falter.report.marks import model_names, readable, warning
-from falter.report.tables import doses, grids, split, word_diff
+from falter.report.tables import doses, grids, split_columns, word_diff
 from falter.report.words import (
     about,
     colour,
@@ -49,7 +49,7 @@ from falter.report.words import (
 )
 
 WIDTH = 100
-LONGEST_TEXT = 300
+MAX_TEXT_CHARACTERS = 300
 
 
 def terminal(study: Study, console: Console, names: Sequence[str] = ()) -> None:
@@ -77,7 +77,7 @@ def terminal(study: Study, console: Console, names: Sequence[str] = ()) -> None:
         section = figure.section or section
         number = f"{place}. " if study.protocol and place else ""
         _figure(figure, number, scales, out)
-    _rest(study, chosen, out)
+    _print_other_names(study, chosen, out)
     _foot(study, out)
 
 
@@ -136,18 +136,18 @@ def _examples(figure: Examples, out: Printer) -> None:
         turned = "" if example.turned == "same" else f"{example.turned}: "
         out.prose(f"{turned}{where}", "bold")
         asked = "".join(segment.before for segment in example.segments)
-        out.prose(f"as asked: {line(asked, LONGEST_TEXT)}")
+        out.prose(f"as asked: {line(asked, MAX_TEXT_CHARACTERS)}")
         _side(example.baseline, out)
         if any(segment.kind == "edit" for segment in example.segments):
-            out.prose(f"as changed: {line(word_diff(example.segments), LONGEST_TEXT)}")
+            out.prose(f"as changed: {line(word_diff(example.segments), MAX_TEXT_CHARACTERS)}")
             _side(example.perturbed, out)
-        out.prose(f"expected: {line(example.expected, LONGEST_TEXT)}")
+        out.prose(f"expected: {line(example.expected, MAX_TEXT_CHARACTERS)}")
 
 
 def _side(side: Side, out: Printer) -> None:
-    out.prose(f"  {line(side.word, 60)}: {line(side.answer, LONGEST_TEXT)}")
+    out.prose(f"  {line(side.word, 60)}: {line(side.answer, MAX_TEXT_CHARACTERS)}")
     if side.reading:
-        out.prose(f"  reading: {line(side.reading, LONGEST_TEXT)}")
+        out.prose(f"  reading: {line(side.reading, MAX_TEXT_CHARACTERS)}")
 
 
 def _table(figure: Figure, out: Printer) -> None:
@@ -160,7 +160,7 @@ def _table(figure: Figure, out: Printer) -> None:
         out.blank()
 
 
-def _rest(study: Study, chosen: Collection[str], out: Printer) -> None:
+def _print_other_names(study: Study, chosen: Collection[str], out: Printer) -> None:
     """Print the names of the figures that were not printed."""
     hidden = [figure.name for figure in study.figures if figure.name not in chosen]
     if hidden:
@@ -196,8 +196,8 @@ def _foot(study: Study, out: Printer) -> None:
 
 
 INDENT = "  "
-LEAST, MOST = 24, 40
-STRIP, WIDE_STRIP, WIDE = 13, 21, 100
+MIN_LABEL_WIDTH, MAX_LABEL_WIDTH = 24, 40
+STRIP_WIDTH, WIDE_STRIP_WIDTH, MIN_WIDE_SCREEN = 13, 21, 100
 _VERDICT_COLOURS = {"degraded": "bold red", "improved": "bold green"}
 
 
@@ -207,7 +207,7 @@ def forest_rows(figure: Forest, scale: Scale, out: Printer) -> list[Row]:
     labels = [(INDENT if row.kind == "member" else "") + out.plain(_name(row)) for row in rows]
     numbers = [n.shown(row.estimate, figure.unit) if row.estimate else None for row in rows]
     levels = {row.estimate.level for row in rows if row.estimate}
-    size = STRIP if out.width < WIDE else WIDE_STRIP
+    size = STRIP_WIDTH if out.width < MIN_WIDE_SCREEN else WIDE_STRIP_WIDTH
     more_columns = [
         PrintedColumn(
             head=column.name,
@@ -290,8 +290,8 @@ def _forest_table(
     width: int,
     styles: Sequence[tuple[str, str]],
 ) -> list[Row]:
-    natural = min(MOST, PrintedColumn(head=head, cells=labels).width)
-    fitting_columns, room = fitting(columns, width, min(LEAST, natural))
+    natural = min(MAX_LABEL_WIDTH, PrintedColumn(head=head, cells=labels).width)
+    fitting_columns, room = fitting(columns, width, min(MIN_LABEL_WIDTH, natural))
     room = max(1, min(room, natural))
     rows = _lines([head], room, "dim", [(_cell(c.head, c), "dim") for c in fitting_columns])
     for number, (text, (style, accent)) in enumerate(zip(labels, styles, strict=True)):
@@ -306,20 +306,23 @@ def _forest_table(
 
 
 def _cell(text: str, column: PrintedColumn | _Column) -> str:
-    return " " * GAP + padded(text, column.width, left=column.left)
+    return " " * GAP + pad_text(text, column.width, left=column.left)
 
 
 def _lines(label: Sequence[str], room: int, style: str, cells: Row) -> list[Row]:
     """Return the lines of a row: the first line of its label with the cells, then other lines."""
     first, *rest = label
-    return [[(padded(first, room, left=True), style), *cells], *([(part, style)] for part in rest)]
+    return [
+        [(pad_text(first, room, left=True), style), *cells],
+        *([(part, style)] for part in rest),
+    ]
 
 
 # A table in a terminal: in several parts if it is too wide, headings on several lines.
 
 
-_LABEL = 36
-_NAME = 14
+_MAX_GRID_LABEL_WIDTH = 36
+_MIN_COLUMN_WIDTH = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,11 +355,11 @@ def grid_rows(grid: Grid, width: int, out: Printer) -> list[list[Row]]:
         filter(None, (out.plain(line(c.name, 60)) for c in grid.columns[: grid.labels]))
     )
     natural = max(cell_len(text) for text in (top, *labels))
-    room = max(1, min(_LABEL, natural, width // 2))
+    room = max(1, min(_MAX_GRID_LABEL_WIDTH, natural, width // 2))
     laid = [
         _column(at, grid, out, width - room - GAP) for at in range(grid.labels, len(grid.columns))
     ]
-    parts = split([column.width + GAP for column in laid], width - room)
+    parts = split_columns([column.width + GAP for column in laid], width - room)
     return [_grid_table(top, labels, room, [laid[at] for at in part]) for part in parts]
 
 
@@ -364,7 +367,7 @@ def _column(at: int, grid: Grid, out: Printer, most: int) -> _Column:
     column = grid.columns[at]
     cells = [out.plain(line(n.as_text(row[at], column.unit), 60)) for row in grid.rows]
     cells = [text if cell_len(text) <= most else flow(text, max(1, most - 1))[0] for text in cells]
-    room = max(1, min(most, max(_NAME, *(cell_len(text) for text in cells))))
+    room = max(1, min(most, max(_MIN_COLUMN_WIDTH, *(cell_len(text) for text in cells))))
     head = flow(out.plain(line(heading(column, grid), 60)), room)
     left = all(isinstance(row[at], str | None) for row in grid.rows) and column.unit == "text"
     styles = [_CELL_COLOURS[colour(row[at], column.unit)] for row in grid.rows]
@@ -377,11 +380,11 @@ _CELL_COLOURS = {"worse": "bold red", "better": "bold green", "": ""}
 
 
 def _grid_table(top: str, labels: Sequence[str], room: int, part: Sequence[_Column]) -> list[Row]:
-    rows: list[Row] = [[(" " * room + text, "dim")] for text in _overs(part)]
+    rows: list[Row] = [[(" " * room + text, "dim")] for text in _shared_headings(part)]
     names = flow(top, room)
     height = max(len(names), *(len(column.head) for column in part))
-    heads = [_at_bottom(column.head, height) for column in part]
-    for at, name in enumerate(_at_bottom(names, height)):
+    heads = [_bottom_aligned(column.head, height) for column in part]
+    for at, name in enumerate(_bottom_aligned(names, height)):
         cells = [(_cell(head[at], c), "dim") for head, c in zip(heads, part, strict=True)]
         rows += _lines([name], room, "dim", cells)
     for number, label in enumerate(labels):
@@ -390,11 +393,11 @@ def _grid_table(top: str, labels: Sequence[str], room: int, part: Sequence[_Colu
     return rows
 
 
-def _at_bottom(lines: Sequence[str], height: int) -> list[str]:
+def _bottom_aligned(lines: Sequence[str], height: int) -> list[str]:
     return [""] * (height - len(lines)) + list(lines)
 
 
-def _overs(part: Sequence[_Column]) -> list[str]:
+def _shared_headings(part: Sequence[_Column]) -> list[str]:
     """Return the lines of the shared headings, each heading above its columns."""
     groups = [(over, list(columns)) for over, columns in groupby(part, key=lambda c: c.over)]
     widths = [sum(GAP + column.width for column in columns) - GAP for _, columns in groups]
@@ -402,10 +405,10 @@ def _overs(part: Sequence[_Column]) -> list[str]:
         flow(over, width) if over else [] for (over, _), width in zip(groups, widths, strict=True)
     ]
     height = max(map(len, heads), default=0)
-    heads = [_at_bottom(head, height) for head in heads]
+    heads = [_bottom_aligned(head, height) for head in heads]
     return [
         "".join(
-            " " * GAP + padded(head[at], width, left=True)
+            " " * GAP + pad_text(head[at], width, left=True)
             for head, width in zip(heads, widths, strict=True)
         )
         for at in range(height)
@@ -417,7 +420,7 @@ def _overs(part: Sequence[_Column]) -> list[str]:
 
 _SPARKS = "▁▂▃▄▅▆▇█"
 _BLOCKS = "█▓▒░"
-_BAR = 28
+_BAR_WIDTH = 28
 
 
 def as_grid(figure: Figure, out: Printer) -> Grid:
@@ -454,7 +457,7 @@ def _value(cell: Estimate | None, figure: HeatMap) -> str | None:
 def _curves(figure: Curves, sparks: bool) -> Grid:
     """Return a table with a sparkline per curve, if `sparks`, and its value at every dose."""
     every = doses(figure)
-    axis = axis_of(ends(e for c in figure.curves for _, e in c.points), figure.unit)
+    axis = axis_of(axis_values(e for c in figure.curves for _, e in c.points), figure.unit)
     columns = [Column(name="")]
     columns += [Column(name=figure.down)] if sparks else []
     columns += [Column(name=f"{x:g}", unit=figure.unit) for x in every]
@@ -465,7 +468,9 @@ def _curves(figure: Curves, sparks: bool) -> Grid:
         label = " · ".join(filter(None, (curve.facet, curve.label)))
         drawn = "".join(" " if v is None else _spark(axis.at(v)) for v in values)
         cells = [
-            (n.NONE if v is None else n.as_text(v, figure.unit)) if x in values_by_dose else None
+            (n.NO_VALUE if v is None else n.as_text(v, figure.unit))
+            if x in values_by_dose
+            else None
             for x, v in zip(every, values, strict=True)
         ]
         rows.append((label, *([drawn] if sparks else []), *cells))
@@ -478,11 +483,13 @@ def _spark(at: float) -> str:
 
 def _bars(figure: Bars, out: Printer) -> Grid:
     """Return a table with each bar drawn in characters, its share, and its parts."""
-    most = max((sum(map(size, bar.parts)) for bar in figure.bars), default=0.0) or 1.0
+    most = max((sum(map(visible_length, bar.parts)) for bar in figure.bars), default=0.0) or 1.0
     rows = []
     for bar in figure.bars:
-        lengths = [(block, size(part)) for block, part in zip(_BLOCKS, bar.parts, strict=False)]
-        picture = "".join(block * round(_BAR * length / most) for block, length in lengths)
+        lengths = [
+            (block, visible_length(part)) for block, part in zip(_BLOCKS, bar.parts, strict=False)
+        ]
+        picture = "".join(block * round(_BAR_WIDTH * length / most) for block, length in lengths)
         sizes = [None if p is None else n.shown(p, figure.unit).text for p in bar.parts]
         rows.append((bar.label, picture, bar.share, *sizes))
     whole = Column(name=figure.share, unit="percent")
@@ -494,7 +501,7 @@ def _breakdown(figure: Breakdown, out: Printer) -> Grid:
     reaches = [reach(row) for row in figure.rows]
     below = max((low for low, _ in reaches), default=0.0)
     above = max((high for _, high in reaches), default=0.0)
-    scale = _BAR / ((below + above) or 1.0)
+    scale = _BAR_WIDTH / ((below + above) or 1.0)
     left = round(scale * below)
     rows: list[tuple[Value, ...]] = [
         (r.label, _signed_blocks(r, scale, left), r.whole, *r.parts) for r in figure.rows
@@ -526,7 +533,7 @@ def _signed_blocks(row: BreakdownRow, scale: float, left: int) -> str:
 
     `left` is the width of the negative side in characters.
     """
-    sizes = [(block, length(part)) for block, part in zip(_BLOCKS, row.parts, strict=False)]
+    sizes = [(block, signed_length(part)) for block, part in zip(_BLOCKS, row.parts, strict=False)]
     minus = "".join(block * round(-scale * v) for block, v in reversed(sizes) if v < 0)
     plus = "".join(block * round(scale * v) for block, v in sizes if v > 0)
     return f"{minus[-left:] if left else '':\xa0>{left}}│{plus}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from falter.records.lazy_regex import late_regex, named_regex
+from falter.records.lazy_regex import lazy_regex, named_regex
 from falter.scorers.reading.candidates import CORRECTED, DOUBT
 from falter.scorers.reading.cleaning import Cleaned, clean, is_cut
 from falter.scorers.reading.fields import set_off
@@ -27,19 +27,19 @@ _REASON = named_regex("scorers/reading", "reason")
 _POLITE = named_regex("scorers/reading", "polite")
 _LEAD = named_regex("scorers/reading", "lead")
 # "It depends", "They’re red": a sentence, and no answer by itself; not "Italy".
-_PRONOUN = late_regex(r"\A(?:it|he|she|they|this|that|there|i|we|you)['’\s]", re.IGNORECASE)
+_PRONOUN = lazy_regex(r"\A(?:it|he|she|they|this|that|there|i|we|you)['’\s]", re.IGNORECASE)
 _BY = named_regex("scorers/reading", "by_whom")
 _PASSIVE = named_regex("scorers/reading", "passive")
-_CALLED = late_regex(r"\A(?:called|named|known as|held in|made of|made with)\s", re.IGNORECASE)
+_CALLED = lazy_regex(r"\A(?:called|named|known as|held in|made of|made with)\s", re.IGNORECASE)
 # "located in the Alps": the answer is what follows.
-_VERB_FIRST = late_regex(r"\A[a-zà-ÿ]+\s(?:in|at|on|for|from|to|as|im|am|en|à|nel|op)\s(?:the )?")
+_VERB_FIRST = lazy_regex(r"\A[a-zà-ÿ]+\s(?:in|at|on|for|from|to|as|im|am|en|à|nel|op)\s(?:the )?")
 _TIME = named_regex("scorers/reading", "time")
 _ARTICLE = re.compile(r"\A[Oo]\s")  # Portuguese; "o" is also a word for "or"
-_QUOTED = late_regex(r"[\"“„«「][^\"”“»」\n]*[\"”“»」]")
+_QUOTED = lazy_regex(r"[\"“„«「][^\"”“»」\n]*[\"”“»」]")
 _OPENER = named_regex("scorers/reading", "opener")
 _AFTERTHOUGHT = named_regex("scorers/reading", "afterthought")
 _DESCRIPTION = named_regex("scorers/reading", "description")
-_COPULA_AT_END = late_regex(r"(?:です|でした|である|だ)\Z")
+_COPULA_AT_END = lazy_regex(r"(?:です|でした|である|だ)\Z")
 # Points, apostrophes and hyphens inside a word are part of it: O'Neill, well-known.
 _WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
 _VALUE_KEYS = r"answer|result|response|antwort|réponse|respuesta|risposta|antwoord|resposta|final"
@@ -262,7 +262,7 @@ def _added_words(text: str, asked: frozenset[str]) -> str | None:
     return _added_part(best, asked)
 
 
-_DOUBTED = late_regex(r"\b(?:might|could|maybe|perhaps|possibly|may|thought|seems?)\b", re.I)
+_DOUBTED = lazy_regex(r"\b(?:might|could|maybe|perhaps|possibly|may|thought|seems?)\b", re.I)
 
 
 def _added_part(sentence: str, asked: frozenset[str]) -> str | None:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any
 
-from falter.records.chats import MOST_DEPTH, depth, json_line, plain_json
+from falter.records.chats import MAX_DEPTH, depth, json_line, plain_json
 from falter.records.lazy_regex import named_regex
 from falter.records.types import Call
 
@@ -79,7 +79,7 @@ def _json_at(text: str, start: int) -> tuple[Any, int] | None:
         value, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
         return None
-    return (value, end) if depth(value) < MOST_DEPTH else None
+    return (value, end) if depth(value) < MAX_DEPTH else None
 
 
 def _calls_in(value: Any, offered: frozenset[str]) -> Iterator[Call]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from falter.records.lazy_regex import late_regex, named_patterns, named_regex
+from falter.records.lazy_regex import lazy_regex, named_patterns, named_regex
 from falter.scorers.reading.cleaning import Cleaned
 from falter.scorers.reading.fields import SEVERAL_ANSWERS, set_off
 from falter.scorers.reading.phrases import HAS_CJK, Row, refusal_at, tag_text
@@ -112,7 +112,7 @@ def only_candidate(text: str, find: Finder) -> int | None:
     return _bare_candidate(tag_text(text, find(text))) if len(text) < 200 else None
 
 
-_TICK = late_regex("[✅✓✔☑]|\\[x\\]", re.IGNORECASE)
+_TICK = lazy_regex("[✅✓✔☑]|\\[x\\]", re.IGNORECASE)
 _VALUE_KEYS = named_patterns("scorers/reading")["value_keys"]
 
 

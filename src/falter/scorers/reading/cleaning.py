@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from falter.records.lazy_regex import late_regex, named_regex
+from falter.records.lazy_regex import lazy_regex, named_regex
 from falter.text.code import fenced_blocks
 
 # Dozens of expressions search a response. No answer takes 20,000 characters: a longer response
@@ -21,10 +21,10 @@ THOUGHTS_ONLY = "the reply ends inside its thoughts"
 _THOUGHT = r"(?:think|thinking|thoughts?|reasoning|scratchpad|analysis|reflection|rationale)"
 _PREFIX = r"(?:\w{1,12}[:_])?"
 # <think>, [THINK], <|begin_of_thought|>, <seed:think>, ◁think▷
-_OPENED = late_regex(rf"[<\[◁]\|?{_PREFIX}(?:begin_of_)?{_THOUGHT}\|?[>\]▷]", re.IGNORECASE)
+_OPENED = lazy_regex(rf"[<\[◁]\|?{_PREFIX}(?:begin_of_)?{_THOUGHT}\|?[>\]▷]", re.IGNORECASE)
 # </think>, <|/think|>, <|end_of_thought|>, [/THINK]
-_CLOSED = late_regex(rf"[<\[◁](?:\|?/|\|?end_of_){_PREFIX}{_THOUGHT}\|?[>\]▷]", re.IGNORECASE)
-_CHANNEL = late_regex(r"<\|channel\|>\s{0,9}(\w{1,20})[^<]{0,80}<\|message\|>", re.IGNORECASE)
+_CLOSED = lazy_regex(rf"[<\[◁](?:\|?/|\|?end_of_){_PREFIX}{_THOUGHT}\|?[>\]▷]", re.IGNORECASE)
+_CHANNEL = lazy_regex(r"<\|channel\|>\s{0,9}(\w{1,20})[^<]{0,80}<\|message\|>", re.IGNORECASE)
 _FINAL_LINE = named_regex("scorers/reading", "final_line")
 _TOKEN = named_regex("scorers/reading", "chat_token")
 _TURN = named_regex("scorers/reading", "turn")
@@ -42,8 +42,8 @@ _TO_NARROW = {
     **dict.fromkeys(map(ord, "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad"), None),
     ord("％"): "%", ord("＋"): "+", ord("＝"): "=", ord("．"): ".", ord("’"): "'",
 }  # fmt: skip
-_BLANKS = late_regex(r"\s{13,}")
-_REPEATED_MARK = late_regex(r"([^\w\s])\1{12,}")
+_BLANKS = lazy_regex(r"\s{13,}")
+_REPEATED_MARK = lazy_regex(r"([^\w\s])\1{12,}")
 
 
 @dataclass(slots=True)
@@ -140,24 +140,24 @@ def _without_sequel(text: str) -> str:
 
 _ANSWER_TAG = named_regex("scorers/reading", "answer_tag")
 # "**Paris**", "__Paris__"; not "x ** 2 ** 3" or "snake__case__name".
-_BOLD = late_regex(r"\*{2,3}(?=[^\s*])([^*\n]{1,300})\*{2,3}|(?<!\w)__(?=[^\s_])([^_\n]{1,300})__")
+_BOLD = lazy_regex(r"\*{2,3}(?=[^\s*])([^*\n]{1,300})\*{2,3}|(?<!\w)__(?=[^\s_])([^_\n]{1,300})__")
 # "*Paris*"; not "2 * 3 * 4" or "a*b*c".
-_ITALIC = late_regex(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,200})(?<=[^\s*])\*(?![\w*])")
-_STRUCK = late_regex(r"~~([^~\n]{1,200})~~")
+_ITALIC = lazy_regex(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,200})(?<=[^\s*])\*(?![\w*])")
+_STRUCK = lazy_regex(r"~~([^~\n]{1,200})~~")
 # "<b>", "</li>", '<a href="x">', "<br/>"; not "x < 5", "<3>" or "a <- b".
-_TAG = late_regex(r"</?[a-zA-Z][\w-]{0,30}(?:\s[^<>]{0,200})?/?>")
+_TAG = lazy_regex(r"</?[a-zA-Z][\w-]{0,30}(?:\s[^<>]{0,200})?/?>")
 # "## Answer", "> Paris"; not ">= 5" or "#1".
-_HEADING = late_regex(r"^[ \t]{0,9}(?:#{1,6}|>{1,6}(?![\d=]))[ \t]+", re.MULTILINE)
-_HASHES = late_regex(r"^[ \t]{0,9}####[ \t]*(?=\S)", re.MULTILINE)
+_HEADING = lazy_regex(r"^[ \t]{0,9}(?:#{1,6}|>{1,6}(?![\d=]))[ \t]+", re.MULTILINE)
+_HASHES = lazy_regex(r"^[ \t]{0,9}####[ \t]*(?=\S)", re.MULTILINE)
 _LATEX_WRAP = named_regex("scorers/reading", "latex_wrap")
-_LATEX_ARROW = late_regex(r"\\(?:Rightarrow|rightarrow|implies|to|therefore|Longrightarrow)\b")
+_LATEX_ARROW = lazy_regex(r"\\(?:Rightarrow|rightarrow|implies|to|therefore|Longrightarrow)\b")
 # "\begin{array}{cc}", "\end{align*}".
-_ENVIRONMENT = late_regex(r"\\(?:begin|end)\{[\w*]{1,20}\}(?:\{[^{}]{0,20}\})?")
-_LATEX_SPACE = late_regex(r"\\[,;:! ]|\\q?quad\b|\\left|\\right|\\[()\[\]]|\\\\")
-_DISPLAYED = late_regex(r"\$\$([^$]{1,400})\$\$")
+_ENVIRONMENT = lazy_regex(r"\\(?:begin|end)\{[\w*]{1,20}\}(?:\{[^{}]{0,20}\})?")
+_LATEX_SPACE = lazy_regex(r"\\[,;:! ]|\\q?quad\b|\\left|\\right|\\[()\[\]]|\\\\")
+_DISPLAYED = lazy_regex(r"\$\$([^$]{1,400})\$\$")
 # "$x^2$"; not "$5 and $6", where a digit follows the second sign.
-_IN_LINE = late_regex(r"(?<!\\)\$(?=\S)([^$\n]{1,200}?)(?<=[^\s\\])\$(?!\d)")
-_ESCAPED = late_regex(r"\\([%$€£#&])")
+_IN_LINE = lazy_regex(r"(?<!\\)\$(?=\S)([^$\n]{1,200}?)(?<=[^\s\\])\$(?!\d)")
+_ESCAPED = lazy_regex(r"\\([%$€£#&])")
 
 
 def plain(text: str, *, keeps_tags: bool = False) -> str:
@@ -210,7 +210,7 @@ def _boxed_texts(text: str) -> list[str]:
     return found
 
 
-_ENDED = late_regex(r"[.!?…。！？)\]}>”\"'»」*`$|~✓✔✅✗❌☺-⟿\U0001f000-\U0001faff]\s*\Z")
+_ENDED = lazy_regex(r"[.!?…。！？)\]}>”\"'»」*`$|~✓✔✅✗❌☺-⟿\U0001f000-\U0001faff]\s*\Z")
 HANGING_WORDS = (
     "is are the a an of and or to that because in for with so be which by as at on from but "
     "if than was would its their ist der die das ein eine und oder weil dass den dem est le "

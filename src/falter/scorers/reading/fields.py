@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
-from falter.records.lazy_regex import late_regex, named_regex
+from falter.records.lazy_regex import lazy_regex, named_regex
 from falter.scorers.reading.cleaning import MAX_CHARACTERS, Cleaned, answer_part
 from falter.scorers.reading.reading import Reading
 from falter.text.code import fenced_blocks
@@ -23,11 +23,11 @@ _NAMES: dict[str, Any] = {
 }  # fmt: skip
 # Lenient JSON between two values: blanks and comments. " // a note⏎",
 # "/* a note */", "# a note⏎"; not "a".
-_SPACE = late_regex(r"(?:\s|//[^\n]*|/\*[^*]*\*/|#[^\n]*)*")
+_SPACE = lazy_regex(r"(?:\s|//[^\n]*|/\*[^*]*\*/|#[^\n]*)*")
 # A value or key without quotation marks. "high priority", "True"; not '"x"', ": x".
-_BARE = late_regex(r"(?:(?!//)[^\s,:{}\[\]\"'])+(?:[ \t]+(?:(?!//)[^\s,:{}\[\]\"'])+)*")
+_BARE = lazy_regex(r"(?:(?!//)[^\s,:{}\[\]\"'])+(?:[ \t]+(?:(?!//)[^\s,:{}\[\]\"'])+)*")
 # After the quotation mark that ends a string: ",", ": 1", "}", " // x"; not " said he".
-_CLOSES = late_regex(r"\s*(?:[,:}\]=]|//|/\*|#|\Z)")
+_CLOSES = lazy_regex(r"\s*(?:[,:}\]=]|//|/\*|#|\Z)")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "”": "”", "„": "“", "「": "」"}
 _MAX_DIGITS = 400  # of a number
 
@@ -222,7 +222,7 @@ def _is_template(value: dict[str, Any]) -> bool:
 
 
 # Keys whose value is no answer. "second_choice", "rejected", "reason"; not "answer".
-_OTHER_KEYS = late_regex(r"second|alternativ|other|previous|reject|reason|explan|note", re.I)
+_OTHER_KEYS = lazy_regex(r"second|alternativ|other|previous|reject|reason|explan|note", re.I)
 SEVERAL_ANSWERS = "two different answers are marked"
 
 

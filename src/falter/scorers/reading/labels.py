@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache, cached_property, lru_cache
 from itertools import islice
 
-from falter.records.lazy_regex import late_regex, named_regex
+from falter.records.lazy_regex import lazy_regex, named_regex
 from falter.scorers.reading.candidates import (
     MAX_MENTIONS,
     Finder,
@@ -215,7 +215,7 @@ _STRONG = frozenset(_STRONG_WORDS.split())
 """Words that are an answer even if the sentence continues: "No it is not"."""
 _OPENS = named_regex("scorers/reading", "opens")
 # The end of a one-word answer. ".", ", because", "⏎", " — so", '"'; not " it", "-one".
-_STOPS = late_regex(r"[\s\"'*_”»)\]]*(?:\Z|[.,!;:\n—–|。、」}…=]|-\W)", re.IGNORECASE)
+_STOPS = lazy_regex(r"[\s\"'*_”»)\]]*(?:\Z|[.,!;:\n—–|。、」}…=]|-\W)", re.IGNORECASE)
 _GOES_ON = named_regex("scorers/reading", "goes_on")
 _IDLE = named_regex("scorers/reading", "idle")
 _BOTH = named_regex("scorers/reading", "both")
@@ -255,7 +255,7 @@ def _find_yes_no(text: str) -> list[Span]:
 
 
 # "Sure, yes, but …" grants a point and goes on. ", but", " aber"; not ", and".
-_GRANTS = late_regex(r",? (?:but|aber|mais|pero|ma|maar|mas)\b", re.IGNORECASE)
+_GRANTS = lazy_regex(r",? (?:but|aber|mais|pero|ma|maar|mas)\b", re.IGNORECASE)
 _OWN_ANSWER = named_regex("scorers/reading", "own_answer")
 """A question or heading in the response itself, to which a yes or no belongs."""
 

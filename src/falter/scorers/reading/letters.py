@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
-from falter.records.lazy_regex import late_regex, named_regex
+from falter.records.lazy_regex import lazy_regex, named_regex
 from falter.scorers.reading.candidates import MAX_MENTIONS, Finder, Span, read_candidate
 from falter.scorers.reading.cleaning import clean, is_cut
 from falter.scorers.reading.labels import MAX_LABELS, folded, label_finder
@@ -18,10 +18,10 @@ _COUNTED = named_regex("scorers/reading", "lettered_nouns")
 _COMPUTES = named_regex("scorers/reading", "computes")
 _NAMES_LETTER = named_regex("scorers/reading", "names_letter")
 # Text after a letter that names an option. ".", ")", " "; not " is", "x".
-_ENDS = late_regex(r"[\"'*”»]?(?:[.,;:!)\]\n。]|\s*\Z)")
+_ENDS = lazy_regex(r"[\"'*”»]?(?:[.,;:!)\]\n。]|\s*\Z)")
 # Text after an article or an initial: "A dog", "A B. Smith". " dog", "'s", " B. Smith"; not ".",
 # " Dog".
-_SMALL_FOLLOWS = late_regex(r"['’]?\s?[a-zà-ÿ]|\s[A-Z]\.")
+_SMALL_FOLLOWS = lazy_regex(r"['’]?\s?[a-zà-ÿ]|\s[A-Z]\.")
 
 
 @lru_cache(maxsize=64)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from falter.records.lazy_regex import late_regex, named_regex
+from falter.records.lazy_regex import lazy_regex, named_regex
 from falter.scorers.reading.candidates import (
     CORRECTED,
     DOUBT,
@@ -36,7 +36,7 @@ _SHORT_RESPONSE_WORDS = 8  # words; in a response up to this length any only num
 MAX_TEXT_CHARACTERS = 200  # maximum characters of a box or value that holds a number
 # A rating: "7/10", "4.5 / 5"; the scale is removed, so that it does not count as a number. Not
 # "1/2", a fraction, and not "3/10/2024", a date.
-_OUT_OF = late_regex(r"(?<![\d/.,])(\d{1,3}(?:[.,]\d)?)\s?/\s?(?:4|5|6|10|20|100)(?![\d/.,]\d|\d)")
+_OUT_OF = lazy_regex(r"(?<![\d/.,])(\d{1,3}(?:[.,]\d)?)\s?/\s?(?:4|5|6|10|20|100)(?![\d/.,]\d|\d)")
 _MARK = named_regex("scorers/reading", "number_mark")
 
 
@@ -66,7 +66,7 @@ def read_number(reply: str, question: str = "", *, cut: bool = False) -> Reading
     return Reading(answer=Decimal(written), tier=found.tier)
 
 
-_UNFINISHED = late_regex(r"\d[.,]?\s*\Z")  # "7." may go on as 7.5
+_UNFINISHED = lazy_regex(r"\d[.,]?\s*\Z")  # "7." may go on as 7.5
 _VALUE_KEYS = r"answer|result|total|number|final|antwort|réponse|respuesta"
 
 

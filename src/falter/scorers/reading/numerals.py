@@ -8,7 +8,7 @@ from decimal import Decimal, DivisionByZero, InvalidOperation, Overflow
 from functools import cache
 from typing import NamedTuple
 
-from falter.records.lazy_regex import late_regex, named_patterns, named_regex
+from falter.records.lazy_regex import lazy_regex, named_patterns, named_regex
 from falter.scorers.reading.phrases import LANGUAGES, language_of, stop_words, words_of
 
 MAX_NUMBER_CHARACTERS = 60  # characters of one number
@@ -307,7 +307,7 @@ def _is_division(match: re.Match[str], value: Decimal) -> bool:
 
 _COMMA_LANGUAGES = frozenset(["de", "fr", "es", "it", "nl", "pt"])
 # "\frac{1}{2}", "\dfrac {-3}{4}"; not "\frac{a}{2}".
-_LATEX = late_regex(r"\\[dt]?frac\s?\{(-?\d{1,9})\}\s?\{(\d{1,9})\}")
+_LATEX = lazy_regex(r"\\[dt]?frac\s?\{(-?\d{1,9})\}\s?\{(\d{1,9})\}")
 _AND_HALF = named_regex("scorers/reading", "and_half")
 
 
@@ -371,12 +371,12 @@ def _numbers_and_fractions(low: str, words: list[Number]) -> Iterator[Number]:
             yield number
 
 
-_SCALE_BEHIND = late_regex(r"\s([^\W\d_]{4,})")
+_SCALE_BEHIND = lazy_regex(r"\s([^\W\d_]{4,})")
 # The sign of the number after it, unless a number precedes it. "is minus ", ": negative ";
 # not "minute ".
-_MINUS = late_regex(r"(?:\A|[\s:=(*>])((?:minus|negative|meno|menos|moins|min)\s)\Z")
+_MINUS = lazy_regex(r"(?:\A|[\s:=(*>])((?:minus|negative|meno|menos|moins|min)\s)\Z")
 # "3 minus "; not "is minus ".
-_TAKES_AWAY = late_regex(r"[\d)²³%$€]\s*(?:minus|negative|meno|menos|moins|min)\s\Z")
+_TAKES_AWAY = lazy_regex(r"[\d)²³%$€]\s*(?:minus|negative|meno|menos|moins|min)\s\Z")
 
 
 def _extended_number(low: str, number: Number) -> Number:

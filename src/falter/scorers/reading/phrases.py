@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from operator import itemgetter
 
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import lazy_regex
 
 LANGUAGES = ("en", "de", "fr", "es", "it", "nl", "pt", "ja")
 TAGS = {
@@ -289,7 +289,7 @@ class _Tagger:
         return False
 
 
-_DECLINE_BUT = late_regex(r"(?:but|however|aber|mais|pero|ma|maar|mas),? (?:i can\b(?!'t| ?not| only)|here|ich kann|je peux|puedo|posso|ik kan)")  # fmt: skip  # noqa: E501
+_DECLINE_BUT = lazy_regex(r"(?:but|however|aber|mais|pero|ma|maar|mas),? (?:i can\b(?!'t| ?not| only)|here|ich kann|je peux|puedo|posso|ik kan)")  # fmt: skip  # noqa: E501
 MAX_SEARCHED_CHARACTERS = 20_000  # characters searched for a refusal
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
-from falter.records.lazy_regex import late_regex, named_regex
+from falter.records.lazy_regex import lazy_regex, named_regex
 from falter.scorers.reading.candidates import CLAUSE, CLAUSE_TAGS, in_brackets
 from falter.scorers.reading.numerals import (
     Number,
@@ -120,14 +120,14 @@ _DATE_BEFORE = named_regex("scorers/reading", "date_before")
 _LIMIT = named_regex("scorers/reading", "limit")
 _PAIRED = named_regex("scorers/reading", "paired")
 # "3x = 12", "x + y = 9": the value of an expression, and not yet of the unknown. Not "x = 4".
-_UNSOLVED = late_regex(r"\d[a-z]\s?=\s?\Z|[=+*·-]\s?[a-z]\s?=\s?\Z")
+_UNSOLVED = lazy_regex(r"\d[a-z]\s?=\s?\Z|[=+*·-]\s?[a-z]\s?=\s?\Z")
 _RESULT = named_regex("scorers/reading", "result")
-EQUALS = late_regex(r"[=≈→⇒]\s*[$€£(]*\Z")
+EQUALS = lazy_regex(r"[=≈→⇒]\s*[$€£(]*\Z")
 _OPERATOR = named_regex("scorers/reading", "operator")
 _AFTER_OPERATOR = named_regex("scorers/reading", "after_operator")
 _RANGE = named_regex("scorers/reading", "range")
 # The unit and up to two words after it: "km per hour", "% of those".
-_FIRST = late_regex(r"\s?([%€$£¥°]|[^\W\d_]+(?:/[^\W\d_]+)?)(?:\s([^\W\d_]+))?(?:\s([^\W\d_]+))?")
+_FIRST = lazy_regex(r"\s?([%€$£¥°]|[^\W\d_]+(?:/[^\W\d_]+)?)(?:\s([^\W\d_]+))?(?:\s([^\W\d_]+))?")
 
 
 def places_in(row: Row, numbers: Sequence[Number], asked: Question) -> list[Place]:
@@ -151,8 +151,8 @@ def place_at(row: Row, n: int, numbers: Sequence[Number], asked: Question) -> Pl
     return _place(row, n, number, before, after, asked)
 
 
-_TERM = late_regex(r"\s?[%)]*\s?=")
-_TERM_OF = late_regex(r"\s?[%€$)]*\s?[^\n=.]{0,12}=")
+_TERM = lazy_regex(r"\s?[%)]*\s?=")
+_TERM_OF = lazy_regex(r"\s?[%€$)]*\s?[^\n=.]{0,12}=")
 
 
 def _is_term(before: str, after: str) -> bool:
