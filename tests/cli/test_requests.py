@@ -208,7 +208,7 @@ def test_a_line_that_is_too_long_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It has one number and counts once, and its end is no result."""
-    monkeypatch.setattr(engine_requests, "LONGEST_LINE", 2000)
+    monkeypatch.setattr(engine_requests, "MAX_LINE_BYTES", 2000)
     results = [openai(row) for row in export(tmp_path / "a.db", tmp_path / "out.jsonl")[:3]]
     long = "x" * (2000 * 3) + json.dumps(results[1]) + "\n"
     results[2]["response"]["body"]["model"] = "m-mini"
