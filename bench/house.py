@@ -69,7 +69,7 @@ class Module:
 
     @cached_property
     def code(self) -> int:
-        """Lines without blanks, comments and docstrings."""
+        """Lines without blanks, comments and docstrings, those of attributes included."""
         held = {
             line
             for token in self.tokens
@@ -77,9 +77,9 @@ class Module:
             for line in range(token.start[0], token.end[0] + 1)
         }
         for node in self.nodes:
-            if isinstance(node, (ast.Module, ast.ClassDef, *Functions)) and ast.get_docstring(node):
-                text = node.body[0]
-                held -= set(range(text.lineno, (text.end_lineno or text.lineno) + 1))
+            match node:
+                case ast.Expr(value=ast.Constant(value=str())):
+                    held -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
         return len(held)
 
     @cached_property

@@ -42,7 +42,7 @@ from falter.records.figures import (
     without_shared_labels,
 )
 from falter.records.types import Estimate
-from falter.report.drawing.axis import axis_of, axis_values, tick_texts
+from falter.report.drawing.axis import axis_of, extents, tick_texts
 from falter.report.drawing.pictures import write_pictures
 from falter.report.drawing.tables import SHADE_STEPS, Shades, _cell
 from falter.report.escape import spreadsheet_cell
@@ -497,7 +497,7 @@ def test_ticks_are_round_and_short() -> None:
 
 def test_one_long_interval_does_not_squeeze_the_others() -> None:
     found = [estimate(0.5, 0.01), estimate(0.52, 0.01), estimate(0.51, 0.4)]
-    assert max(axis_values(found)) - min(axis_values(found)) < 0.2
+    assert max(extents(found)) - min(extents(found)) < 0.2
 
 
 def test_shades_go_from_the_lowest_value_to_the_highest() -> None:

@@ -12,12 +12,7 @@ from numpy.typing import NDArray
 
 from falter.analysis.cache import Cosine
 from falter.analysis.cells import Stack, model_names, stacks
-from falter.analysis.drop_parts import (
-    Evidence,
-    parts_of,
-    second_reading,
-    tables_with_evidence,
-)
+from falter.analysis.drop_parts import Evidence, parts_of, second_reading, tables_with_evidence
 from falter.analysis.examples import examples
 from falter.analysis.meaning_checks import meaning_of_run
 from falter.analysis.notes import MIN_RANKED_MODELS, notes_of

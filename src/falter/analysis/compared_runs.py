@@ -7,13 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from falter.analysis.comparison import (
-    Side,
-    SidesCompared,
-    compare_sides,
-    pair_sides,
-    unpaired,
-)
+from falter.analysis.comparison import Side, SidesCompared, compare_sides, pair_sides, unpaired
 from falter.analysis.comparison_figures import comparison_figures
 from falter.analysis.drop_parts import tables_with_evidence
 from falter.analysis.results import Settings

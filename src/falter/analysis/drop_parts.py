@@ -20,14 +20,7 @@ from falter.analysis.examples import cells_read_twice
 from falter.analysis.meaning_checks import loses_meaning
 from falter.analysis.panel import Signer, family_of, recipes_with_other_verdict
 from falter.analysis.results import RecipeParts, SecondReading, Settings, map_estimates
-from falter.analysis.table import (
-    FAILED,
-    MISSING,
-    SCORED,
-    UNREADABLE,
-    Table,
-    TableBuilder,
-)
+from falter.analysis.table import FAILED, MISSING, SCORED, UNREADABLE, Table, TableBuilder
 from falter.measures.drop_decomposition import drop_parts
 from falter.measures.flips import churn
 from falter.records.ids import canonical

@@ -17,15 +17,7 @@ from falter.analysis.table import Table, TableBuilder
 from falter.measures.averages import micro_average
 from falter.measures.drops import accuracy_drop
 from falter.records import numbers as n
-from falter.records.figures import (
-    VERDICT_WORDS,
-    Figure,
-    Forest,
-    ForestRow,
-    Grid,
-    Statement,
-    Value,
-)
+from falter.records.figures import VERDICT_WORDS, Figure, Forest, ForestRow, Grid, Statement, Value
 from falter.records.interfaces import Scorer
 from falter.records.types import Estimate, Panel, Run, Score
 from falter.scorers.short_answers import aliases

@@ -13,13 +13,7 @@ from rich.console import Console
 from falter.analysis.examples import Answer, AnswerKind
 from falter.cli.options import show, take_options, takes, write_page
 from falter.cli.progress import Meter, scoring_progress
-from falter.engine.answers import (
-    AnswerFilter,
-    Answers,
-    answers_study,
-    pick_answers,
-    rescored_study,
-)
+from falter.engine.answers import AnswerFilter, Answers, answers_study, pick_answers, rescored_study
 from falter.records.codec import json_text
 from falter.report.forms.terminal import terminal_figures
 

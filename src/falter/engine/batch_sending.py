@@ -40,11 +40,7 @@ Say = Callable[[str], None]
 
 
 async def run_batches(
-    queues: Sequence[ModelQueue],
-    store: ResponseStore,
-    log: BatchLog,
-    stop: asyncio.Event,
-    say: Say,
+    queues: Sequence[ModelQueue], store: ResponseStore, log: BatchLog, stop: asyncio.Event, say: Say
 ) -> None:
     """Send the missing requests of all queues in batches, and store the responses.
 
@@ -70,12 +66,7 @@ class _BatchWork:
     """The batches of one queue: submitted, waited for, and imported."""
 
     def __init__(
-        self,
-        queue: ModelQueue,
-        store: ResponseStore,
-        log: BatchLog,
-        stop: asyncio.Event,
-        say: Say,
+        self, queue: ModelQueue, store: ResponseStore, log: BatchLog, stop: asyncio.Event, say: Say
     ) -> None:
         assert isinstance(queue.client, BatchClient)
         self.queue, self.api, self.model = queue, queue.client.batches, queue.client.model

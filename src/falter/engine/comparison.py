@@ -10,12 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from falter import __version__
-from falter.analysis.compared_runs import (
-    RunToCompare,
-    TableToCompare,
-    compare_runs,
-    compare_tables,
-)
+from falter.analysis.compared_runs import RunToCompare, TableToCompare, compare_runs, compare_tables
 from falter.analysis.results import Settings
 from falter.analysis.table import Table
 from falter.engine.analyze import find_baseline, tables_of

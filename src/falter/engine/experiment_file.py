@@ -111,10 +111,7 @@ def _count(node: Any, known: dict[int, int], depth: int) -> int:
     count = 1 + sum(_count(part, known, depth + 1) for part in inner)
     if count >= MAX_NODES:
         raise refusal(
-            UsageError,
-            "engine.expanding_line",
-            line=node.start_mark.line + 1,
-            most_nodes=MAX_NODES,
+            UsageError, "engine.expanding_line", line=node.start_mark.line + 1, most_nodes=MAX_NODES
         )
     known[id(node)] = count
     return count

@@ -9,12 +9,7 @@ from typing import Any
 
 from falter.analysis.results import Analysis, PanelResult
 from falter.records.errors import InvalidValue, UnknownName, UsageError, refusal
-from falter.stats.goals import (
-    BrittlenessPrecision,
-    DropPrecision,
-    MicroPrecision,
-    RankingPower,
-)
+from falter.stats.goals import BrittlenessPrecision, DropPrecision, MicroPrecision, RankingPower
 from falter.stats.intervals import normal_quantile
 from falter.stats.sample_size import AnyGoal, SampleSize, cheapest_design
 from falter.stats.variance import Design, VarianceParts, mean_error

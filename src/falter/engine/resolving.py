@@ -34,16 +34,7 @@ from falter.records.codec import to_json
 from falter.records.errors import DuplicateName, UsageError, refusal
 from falter.records.interfaces import Client, ConstrainedScorer, RewriteBank, Scorer
 from falter.records.planning import Condition, PlannedRecipes, Target, count_cells, plan
-from falter.records.types import (
-    Asking,
-    Item,
-    Panel,
-    Recipe,
-    Request,
-    Run,
-    Sampling,
-    Way,
-)
+from falter.records.types import Asking, Item, Panel, Recipe, Request, Run, Sampling, Way
 from falter.rewrites.bank import Needs, ledger_for, needs_from
 from falter.scorers.reading.reading import READER_VERSION
 from falter.tasks.rows import source_name

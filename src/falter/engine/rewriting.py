@@ -25,15 +25,7 @@ from falter.records.errors import PluginError, UsageError, refusal
 from falter.records.interfaces import RewriteBank
 from falter.records.planning import Target, request
 from falter.records.reviews import Review, Sample
-from falter.records.types import (
-    Item,
-    Prompt,
-    Recipe,
-    Request,
-    Rewrite,
-    Section,
-    Variant,
-)
+from falter.records.types import Item, Prompt, Recipe, Request, Rewrite, Section, Variant
 from falter.rewrites.bank import (
     HAND_WRITTEN,
     Banks,

@@ -21,14 +21,7 @@ from falter.engine.config import (
     read_study_settings,
 )
 from falter.engine.connections import connect_all, connect_judge
-from falter.engine.execution import (
-    Watch,
-    check_scorers,
-    opened,
-    record_run,
-    run_async,
-    run_missing,
-)
+from falter.engine.execution import Watch, check_scorers, opened, record_run, run_async, run_missing
 from falter.engine.findings import part_result
 from falter.engine.gate_settings import GateSpec
 from falter.engine.recipes import recipes_of
@@ -39,13 +32,7 @@ from falter.engine.scoring import RemedyUnfit, run_scorers
 from falter.engine.task_loading import TaskCache
 from falter.protocols import Part, Protocol, protocols
 from falter.protocols.judging import read_rubrics
-from falter.protocols.protocol import (
-    PartResult,
-    TaskKind,
-    UserSettings,
-    chosen_parts,
-    placed_parts,
-)
+from falter.protocols.protocol import PartResult, TaskKind, UserSettings, chosen_parts, placed_parts
 from falter.protocols.single_run import SINGLE_RUN
 from falter.records.errors import InvalidValue, TaskError, UnknownName, UsageError, refusal
 from falter.records.interfaces import AnswerKind, Client

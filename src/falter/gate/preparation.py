@@ -22,13 +22,7 @@ from falter.engine.task_loading import load_tasks
 from falter.gate.baseline import Baseline, manifest_hash, read_baseline
 from falter.gate.decision import Schedule, schedule
 from falter.gate.feasibility import GatePlan, plan_gate
-from falter.gate.requirements import (
-    FOLLOW,
-    KEEP,
-    Requirement,
-    planned_criteria,
-    requirements,
-)
+from falter.gate.requirements import FOLLOW, KEEP, Requirement, planned_criteria, requirements
 from falter.gate.result import ItemCost, infeasible_text
 from falter.records.errors import InvalidValue, UsageError, refusal
 from falter.records.interfaces import Client, RewriteBank

@@ -13,12 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from falter.measures.brittleness import gapped_item_sums
 from falter.measures.estimates import Basis, with_clusters
 from falter.measures.flips import cell_flips
-from falter.measures.resample import (
-    check_replications,
-    expanded_bca,
-    resampled_sums,
-    unit_sums,
-)
+from falter.measures.resample import check_replications, expanded_bca, resampled_sums, unit_sums
 from falter.measures.variance import INFORMATIVE
 from falter.measures.verdicts import RecipeVerdict, Verdict, recipe_verdicts
 from falter.records.errors import InvalidValue

@@ -14,13 +14,7 @@ from falter.measures.drops import accuracy, accuracy_drop
 from falter.measures.estimates import Basis, Bools, Clusters, Floats, items_by_times
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
-from falter.stats.intervals import (
-    Interval,
-    clopper_pearson,
-    no_interval,
-    outer,
-    wilson_interval,
-)
+from falter.stats.intervals import Interval, clopper_pearson, no_interval, outer, wilson_interval
 from falter.stats.mean import known_mean
 
 STATES = ("another", "unparsed", "truncated", "refused")

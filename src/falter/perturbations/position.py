@@ -9,9 +9,7 @@ from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Literal
 
-from falter.perturbations import (  # noqa: F401  (they register)
-    turns,
-)
+from falter.perturbations import turns  # noqa: F401  (they register)
 from falter.perturbations.base import locked_spans, prompt_perturbation
 from falter.perturbations.template_parts import (
     Order,

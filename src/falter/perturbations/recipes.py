@@ -20,15 +20,7 @@ from falter.records.ids import digest, step_seed
 from falter.records.interfaces import Parameter, Perturbation, RewriteBank
 from falter.records.render import plain
 from falter.records.rng import Rng
-from falter.records.types import (
-    Effect,
-    Prompt,
-    Recipe,
-    Section,
-    SectionKind,
-    Step,
-    VariantStatus,
-)
+from falter.records.types import Effect, Prompt, Recipe, Section, SectionKind, Step, VariantStatus
 from falter.text.words import sentences
 
 _FORM = "name, or name:parameter=value,parameter=value"

@@ -16,15 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
-    from falter.sandbox._data import (
-        Returned,
-        Uncrossable,
-        described,
-        pack,
-        receive,
-        send,
-        unpack,
-    )
+    from falter.sandbox._data import Returned, Uncrossable, described, pack, receive, send, unpack
 else:  # in the sandbox's process, which cannot import falter
     from _data import Returned, Uncrossable, described, pack, receive, send, unpack
 

@@ -40,14 +40,7 @@ from falter.store.changes import (
 )
 from falter.store.store import CellRange, Store, StoredCell
 from falter.store.studies import StoredPart, StoredStudy
-from falter.viewer.panels import (
-    Bytes,
-    ViewPanel,
-    cell_codes,
-    in_columns,
-    table_columns,
-    view_panel,
-)
+from falter.viewer.panels import Bytes, ViewPanel, cell_codes, in_columns, table_columns, view_panel
 
 # One item with all its cells, as JSON: prompts with edits, responses, extracted answers.
 

@@ -10,15 +10,7 @@ from falter.analysis.meaning_checks import MEANING_CHECKS
 from falter.analysis.results import Meaning, PanelResult, RecipeParts, RecipeResult
 from falter.measures.drop_decomposition import BLAMES
 from falter.records import numbers as n
-from falter.records.figures import (
-    Breakdown,
-    BreakdownRow,
-    Column,
-    Figure,
-    Grid,
-    Statement,
-    Value,
-)
+from falter.records.figures import Breakdown, BreakdownRow, Column, Figure, Grid, Statement, Value
 from falter.records.types import Estimate
 from falter.stats.multiplicity import benjamini_hochberg
 

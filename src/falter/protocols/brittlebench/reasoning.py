@@ -12,14 +12,7 @@ from falter.analysis.table import UNREADABLE
 from falter.measures.averages import micro_average
 from falter.measures.drops import accuracy, accuracy_drop, differential_failure, relative_change
 from falter.measures.estimates import of_result
-from falter.protocols.brittlebench.arms import (
-    SCORED,
-    Arms,
-    Pairs,
-    Signer,
-    arms_of,
-    pairs_of,
-)
+from falter.protocols.brittlebench.arms import SCORED, Arms, Pairs, Signer, arms_of, pairs_of
 from falter.protocols.brittlebench.mixed_models import mixed_effects_grid
 from falter.protocols.protocol import PartResult
 from falter.protocols.tables import figures_of

@@ -10,13 +10,7 @@ from importlib import resources
 
 from falter.measures.enterprise import run_summary
 from falter.protocols.enterprise.figures import title_of
-from falter.protocols.enterprise.parts import (
-    BASELINE,
-    CATEGORIES,
-    COMPOUND,
-    FORMAT,
-    MULTILINGUAL,
-)
+from falter.protocols.enterprise.parts import BASELINE, CATEGORIES, COMPOUND, FORMAT, MULTILINGUAL
 from falter.protocols.enterprise.scores import Scores
 from falter.protocols.tables import figures_of
 from falter.records.figures import Column, Figure, Grid, Value

@@ -73,7 +73,7 @@ class Across:
         return cls(lambda dose: every.index(dose) / last if last else 0.5, every)
 
 
-def axis_values(estimates: Iterable[Estimate]) -> list[float]:
+def extents(estimates: Iterable[Estimate]) -> list[float]:
     """Return the values and their interval limits, for the range of an axis.
 
     A limit further beyond the values than their span is clipped. Otherwise one very long interval

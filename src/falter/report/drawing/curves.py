@@ -13,7 +13,7 @@ from itertools import groupby, pairwise
 from falter.records import numbers as n
 from falter.records.figures import Curve, Curves, Unit
 from falter.records.types import Estimate
-from falter.report.drawing.axis import Across, Axis, axis_of, axis_values, tick_texts
+from falter.report.drawing.axis import Across, Axis, axis_of, extents, tick_texts
 from falter.report.drawing.tables import empty_note
 from falter.report.escape import Html
 from falter.report.markup import label, tag
@@ -87,7 +87,7 @@ def curves_chart(figure: Curves) -> Html:
     names = list(dict.fromkeys(curve.label for curve in figure.curves))
     charts = facets(figure)
     frame = _Frame(
-        axis=axis_of(axis_values(estimates), figure.unit),
+        axis=axis_of(extents(estimates), figure.unit),
         across=Across.of(figure),
         unit=figure.unit,
         bands=max(len(curves) for _, curves in charts) <= _MAX_BANDS,

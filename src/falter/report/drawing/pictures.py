@@ -22,15 +22,7 @@ from falter.records.figures import (
     Strips,
 )
 from falter.records.types import Estimate
-from falter.report.drawing.axis import (
-    Across,
-    Axis,
-    Scale,
-    axis_of,
-    axis_values,
-    scales_of,
-    tick_texts,
-)
+from falter.report.drawing.axis import Across, Axis, Scale, axis_of, extents, scales_of, tick_texts
 from falter.report.drawing.curves import facets
 from falter.report.drawing.stacks import breakdown_axis, placed_parts, visible_length
 from falter.report.drawing.tables import shades_of
@@ -48,11 +40,11 @@ ROW, HEAD = 28, 56
 _WIDTH = LEFT + PLOT + RIGHT
 _MAX_LABEL_CHARACTERS = 38
 _VERDICT_COLOURS = {"degraded": "#b3261e", "improved": "#22754a", "equivalent": "#0a62a9"}
-_UNDECIDED_COLOUR = "#55636f"
-_PART_COLOURS = ("#8a6d00", "#a3316f", "#6b5b4b", "#7a5ba8", "#16827c", "#66717d")
-_PANE_HEIGHT = 220
+_GREY = "#55636f"
+_PALETTE = ("#8a6d00", "#a3316f", "#6b5b4b", "#7a5ba8", "#16827c", "#66717d")
+_PANE = 220
 """Height of one small chart of curves, in SVG units."""
-_CELL_WIDTH = 84
+_CELL = 84
 
 
 def write_pictures(figures: Sequence[Figure], folder: Path) -> list[Path]:
@@ -103,7 +95,7 @@ def _forest(figure: Forest) -> Html:
 
 def _forest_row(row: ForestRow, at: int, figure: Forest, scale: Scale) -> Html:
     y = _y(at)
-    colour = _VERDICT_COLOURS.get(row.verdict or "", _UNDECIDED_COLOUR)
+    colour = _VERDICT_COLOURS.get(row.verdict or "", _GREY)
     shapes = [_name(row.everyday or row.label, y)]
     estimate = row.estimate
     if estimate is not None and estimate.value is not None:
@@ -157,11 +149,7 @@ def _stack(
 
 
 def _stacked_part(axis: Axis, row: int, place: int, start: float, end: float) -> Html:
-    x, right, colour = (
-        _x(axis.at(start)),
-        _x(axis.at(end)),
-        _PART_COLOURS[place % len(_PART_COLOURS)],
-    )
+    x, right, colour = (_x(axis.at(start)), _x(axis.at(end)), _PALETTE[place % len(_PALETTE)])
     return tag("rect", x=x, y=_y(row) - 8, width=right - x, height=16, fill=colour)
 
 
@@ -187,7 +175,7 @@ def _strips(figure: Strips) -> Html:
             shapes.append(tag("line", x1=middle, x2=middle, y1=y - 9, y2=y + 9, stroke="#1b1f24"))
             shapes.append(_number(n.as_text(box[1], figure.unit), at))
         shapes += [
-            tag("circle", cx=_x(axis.at(v)), cy=y, r=3, fill=_PART_COLOURS[3], fill_opacity=0.6)
+            tag("circle", cx=_x(axis.at(v)), cy=y, r=3, fill=_PALETTE[3], fill_opacity=0.6)
             for v in values
         ]
     return _drawing(figure.title, _ticks(axis, figure), len(figure.strips), shapes, None)
@@ -200,38 +188,30 @@ def _ticks(axis: Axis, figure: Bars | Breakdown | Strips) -> list[tuple[float, s
 
 def _curves(figure: Curves) -> Html:
     """Return a small chart per facet, one below the other, with one vertical scale."""
-    axis = axis_of(axis_values(e for c in figure.curves for _, e in c.points), figure.unit)
+    axis = axis_of(extents(e for c in figure.curves for _, e in c.points), figure.unit)
     names = list(dict.fromkeys(curve.label for curve in figure.curves))
     charts, across = facets(figure), Across.of(figure)
     shapes: list[Html] = []
     for at, (name, curves) in enumerate(charts):
-        top = HEAD + at * (_PANE_HEIGHT + HEAD)
+        top = HEAD + at * (_PANE + HEAD)
         title = f"{name}: " if name else ""
         shapes.append(_text(LEFT, top - 14, f"{title}{figure.down} by {figure.across}"))
         for tick, text in zip(axis.ticks, tick_texts(axis, figure.unit), strict=True):
-            y = top + _PANE_HEIGHT * (1 - axis.at(tick))
+            y = top + _PANE * (1 - axis.at(tick))
             shapes.append(tag("line", x1=LEFT, x2=LEFT + PLOT, y1=y, y2=y, stroke="#dfe4e9"))
-            shapes.append(_text(LEFT - 8, y + 4, text, anchor="end", colour=_UNDECIDED_COLOUR))
+            shapes.append(_text(LEFT - 8, y + 4, text, anchor="end", colour=_GREY))
         for dose in across.labels:
             x = _dose(dose, across)
-            shapes.append(
-                _text(
-                    x,
-                    top + _PANE_HEIGHT + 18,
-                    f"{dose:g}",
-                    anchor="middle",
-                    colour=_UNDECIDED_COLOUR,
-                )
-            )
+            shapes.append(_text(x, top + _PANE + 18, f"{dose:g}", anchor="middle", colour=_GREY))
         for curve in curves:
-            colour = _PART_COLOURS[names.index(curve.label) % len(_PART_COLOURS)]
+            colour = _PALETTE[names.index(curve.label) % len(_PALETTE)]
             shapes += _curve(curve, axis, across, top, colour)
     for place, name in enumerate(names):
         y = HEAD + 20 * place
-        colour = _PART_COLOURS[place % len(_PART_COLOURS)]
+        colour = _PALETTE[place % len(_PALETTE)]
         shapes.append(tag("rect", x=LEFT + PLOT + 24, y=y - 6, width=12, height=12, fill=colour))
         shapes.append(_text(LEFT + PLOT + 42, y + 4, name))
-    height = max(HEAD + len(charts) * (_PANE_HEIGHT + HEAD), HEAD + 20 * len(names))
+    height = max(HEAD + len(charts) * (_PANE + HEAD), HEAD + 20 * len(names))
     return _svg(figure.title, shapes, _WIDTH, height)
 
 
@@ -243,7 +223,7 @@ def _curve(curve: Curve, axis: Axis, across: Across, top: float, colour: str) ->
     ]
 
     def y(value: float) -> float:
-        return round(top + _PANE_HEIGHT * (1 - axis.at(value)), 2)
+        return round(top + _PANE * (1 - axis.at(value)), 2)
 
     line = " ".join(f"{x},{y(e.value or 0.0)}" for x, e in known)
     shapes = [tag("polyline", points=line, fill="none", stroke=colour, stroke_width=2)]
@@ -266,31 +246,25 @@ def _heat(figure: HeatMap) -> Html:
     shades = shades_of(figure)
     shapes = [_text(12, 20, f"{figure.down} (down) by {figure.across} (across)")]
     for across, name in enumerate(figure.columns):
-        x = LEFT + _CELL_WIDTH * across + _CELL_WIDTH / 2
+        x = LEFT + _CELL * across + _CELL / 2
         shapes.append(_text(x, HEAD - 14, _shortened_text(name, 12), anchor="middle"))
     for down, (name, cells) in enumerate(zip(figure.rows, figure.cells, strict=True)):
         shapes.append(_name(name, _y(down)))
         for across, cell in enumerate(cells):
-            x, y = LEFT + _CELL_WIDTH * across, HEAD + ROW * down
+            x, y = LEFT + _CELL * across, HEAD + ROW * down
             if cell is None or cell.value is None or not math.isfinite(cell.value):
                 shapes.append(
-                    _text(
-                        x + _CELL_WIDTH / 2,
-                        y + 18,
-                        n.NO_VALUE,
-                        anchor="middle",
-                        colour=_UNDECIDED_COLOUR,
-                    )
+                    _text(x + _CELL / 2, y + 18, n.NO_VALUE, anchor="middle", colour=_GREY)
                 )
                 continue
             fill, ink = LIGHT_SHADES[shades.name(cell.value)]
-            shapes.append(tag("rect", x=x, y=y, width=_CELL_WIDTH - 2, height=ROW - 2, fill=fill))
+            shapes.append(tag("rect", x=x, y=y, width=_CELL - 2, height=ROW - 2, fill=fill))
             weight = "bold" if shades.diverging and excludes_zero(cell) else None
             text = n.shown(cell, figure.unit).value
             shapes.append(
-                _text(x + _CELL_WIDTH / 2, y + 18, text, anchor="middle", colour=ink, weight=weight)
+                _text(x + _CELL / 2, y + 18, text, anchor="middle", colour=ink, weight=weight)
             )
-    width = LEFT + _CELL_WIDTH * len(figure.columns) + 12
+    width = LEFT + _CELL * len(figure.columns) + 12
     return _svg(figure.title, shapes, width, HEAD + ROW * len(figure.rows) + 8)
 
 
@@ -300,14 +274,7 @@ def _key(parts: Sequence[str], rows: int) -> list[Html]:
     for place, name in enumerate(parts):
         x = LEFT + place * 110
         shapes += [
-            tag(
-                "rect",
-                x=x,
-                y=y - 6,
-                width=12,
-                height=12,
-                fill=_PART_COLOURS[place % len(_PART_COLOURS)],
-            ),
+            tag("rect", x=x, y=y - 6, width=12, height=12, fill=_PALETTE[place % len(_PALETTE)]),
             _text(x + 18, y + 4, name),
         ]
     return shapes
@@ -328,7 +295,7 @@ def _drawing(
     for at, text in ticks:
         x = _x(at)
         ground.append(tag("line", x1=x, x2=x, y1=HEAD - 8, y2=foot, stroke="#dfe4e9"))
-        ground.append(_text(x, HEAD - 14, text, anchor="middle", colour=_UNDECIDED_COLOUR))
+        ground.append(_text(x, HEAD - 14, text, anchor="middle", colour=_GREY))
     if zero is not None:
         x = _x(zero)
         ground.append(tag("line", x1=x, x2=x, y1=HEAD - 8, y2=foot, stroke="#1b1f24"))

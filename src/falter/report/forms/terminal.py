@@ -30,7 +30,7 @@ from falter.records.figures import (
     Value,
 )
 from falter.records.types import Estimate
-from falter.report.drawing.axis import Scale, axis_of, axis_values, scales_of
+from falter.report.drawing.axis import Scale, axis_of, extents, scales_of
 from falter.report.drawing.stacks import reach, signed_length, visible_length
 from falter.report.escape import line
 from falter.report.forms.printing import GAP, PrintedColumn, Printer, Row, fitting, flow, pad_text
@@ -457,7 +457,7 @@ def _value(cell: Estimate | None, figure: HeatMap) -> str | None:
 def _curves(figure: Curves, sparks: bool) -> Grid:
     """Return a table with a sparkline per curve, if `sparks`, and its value at every dose."""
     every = doses(figure)
-    axis = axis_of(axis_values(e for c in figure.curves for _, e in c.points), figure.unit)
+    axis = axis_of(extents(e for c in figure.curves for _, e in c.points), figure.unit)
     columns = [Column(name="")]
     columns += [Column(name=figure.down)] if sparks else []
     columns += [Column(name=f"{x:g}", unit=figure.unit) for x in every]

@@ -9,17 +9,9 @@ from functools import cache, cached_property, lru_cache
 from itertools import islice
 
 from falter.records.lazy_regex import lazy_regex, named_regex
-from falter.scorers.reading.candidates import (
-    MAX_MENTIONS,
-    Finder,
-    Span,
-    read_candidate,
-)
+from falter.scorers.reading.candidates import MAX_MENTIONS, Finder, Span, read_candidate
 from falter.scorers.reading.cleaning import clean, is_cut
-from falter.scorers.reading.phrases import (
-    LANGUAGES,
-    phrases,
-)
+from falter.scorers.reading.phrases import LANGUAGES, phrases
 from falter.scorers.reading.reading import Reading
 
 MAX_LABELS = 200  # labels of one set

@@ -8,13 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from falter.records.lazy_regex import lazy_regex, named_regex
-from falter.scorers.reading.candidates import (
-    CORRECTED,
-    DOUBT,
-    MAX_MENTIONS,
-    UNMARKED,
-    WITHDRAWN,
-)
+from falter.scorers.reading.candidates import CORRECTED, DOUBT, MAX_MENTIONS, UNMARKED, WITHDRAWN
 from falter.scorers.reading.cleaning import Cleaned, clean, is_cut
 from falter.scorers.reading.fields import set_off
 from falter.scorers.reading.numerals import Number, numbers_in, without_latex
