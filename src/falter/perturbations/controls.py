@@ -214,7 +214,7 @@ def other_entity(prompt: Prompt, rng: Rng) -> Prompt:
 _LABELLED = re.compile(
     r"^([ \t]*+(?:[-*][ \t]*+)?(\w[\w -]{0,30}?)[ \t]*: )(\S[^\n]*)$", re.MULTILINE
 )
-_OF_OTHERS = named_regex("perturbations", "of_others")
+_OTHER_LABELS = named_regex("perturbations", "of_others")
 
 
 def _labelled(prompt: Prompt) -> tuple[int, list[re.Match[str]]]:
@@ -226,7 +226,7 @@ def _labelled(prompt: Prompt) -> tuple[int, list[re.Match[str]]]:
         lines = list(_LABELLED.finditer(section.text))
         labels = [line[2].lower() for line in lines]
         meanings = "\n".join(line[3] for line in lines).lower()
-        mixed = _OF_OTHERS.search(meanings) or set(labels) & set(_WORD.findall(meanings))
+        mixed = _OTHER_LABELS.search(meanings) or set(labels) & set(_WORD.findall(meanings))
         told = str(prompt.target).lower() in labels
         rules = section.kind in ("system", "instruction") and not prompt.other
         loose = rules and _is_open(prompt, at, 0, len(section.text))

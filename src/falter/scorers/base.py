@@ -37,17 +37,17 @@ class _Scorers(Registry[Scorer]):
 
 
 scorers = _Scorers("scorer", "falter.scorers")
-S = TypeVar("S", bound=type[Any])
+ScorerT = TypeVar("ScorerT", bound=type[Any])
 
 
-def declared(name: str) -> Callable[[S], S]:
+def declared(name: str) -> Callable[[ScorerT], ScorerT]:
     """Return a class decorator that registers an instance of a scorer under `name`.
 
     The decorator sets the class attributes listed in `data/scorers.toml`; an empty string means
     None.
     """
 
-    def decorate(scorer: S) -> S:
+    def decorate(scorer: ScorerT) -> ScorerT:
         for setting, value in {"name": name, **_declarations()[name]}.items():
             setattr(scorer, setting, value if value != "" else None)
         scorers.register(name, scorer())

@@ -64,10 +64,10 @@ def _terms(sentences: Sequence[str]) -> list[Counter[str]]:
 def _tfidf(documents: Sequence[Counter[str]], n: int) -> list[dict[str, float]]:
     document_counts = Counter(term for document in documents for term in document)
     idf = {term: math.log((1 + n) / (1 + count)) + 1 for term, count in document_counts.items()}
-    return [_unit({term: tf * idf[term] for term, tf in d.items()}) for d in documents]
+    return [_unit_vector({term: tf * idf[term] for term, tf in d.items()}) for d in documents]
 
 
-def _unit(vector: dict[str, float]) -> dict[str, float]:
+def _unit_vector(vector: dict[str, float]) -> dict[str, float]:
     length = math.sqrt(math.fsum(value * value for value in vector.values()))
     return {term: value / length for term, value in vector.items()}
 

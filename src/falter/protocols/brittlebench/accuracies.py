@@ -288,7 +288,7 @@ def _mean(curves: Sequence[IntensityCurve]) -> tuple[tuple[float, Estimate], ...
     )
 
 
-def _loss_of_slope(slope: Estimate) -> Estimate:
+def _slope_as_loss(slope: Estimate) -> Estimate:
     """Return the slope of the score with its sign reversed, so that + is worse."""
     low, high = slope.high, slope.low
     return replace(
@@ -304,7 +304,7 @@ def _summary(curve: IntensityCurve) -> tuple[Value, ...]:
     steepest = curve.steepest
     between = "" if steepest is None else f"{steepest[0]:g} and {steepest[1]:g}"
     return (
-        _loss_of_slope(curve.slope),
+        _slope_as_loss(curve.slope),
         curve.spearman,
         curve.auc,
         curve.retained if curve.retained.low is not None else None,

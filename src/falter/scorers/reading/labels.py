@@ -237,7 +237,7 @@ def _find_yes_no(text: str) -> list[Span]:
         if not _OPENS.search(before[-30:]) or _IDLE.match(text, end):
             continue
         inside = before.endswith(", ")
-        if inside and (word not in _STRONG or _GRANTS.match(text, end)):
+        if inside and (word not in _STRONG or _CONTRAST.match(text, end)):
             continue
         goes_on = word in _STRONG and _GOES_ON.match(text, end) and not text.startswith(" es ", end)
         if _STOPS.match(text, end) or goes_on:
@@ -247,7 +247,7 @@ def _find_yes_no(text: str) -> list[Span]:
 
 
 # "Sure, yes, but …" grants a point and goes on. ", but", " aber"; not ", and".
-_GRANTS = lazy_regex(r",? (?:but|aber|mais|pero|ma|maar|mas)\b", re.IGNORECASE)
+_CONTRAST = lazy_regex(r",? (?:but|aber|mais|pero|ma|maar|mas)\b", re.IGNORECASE)
 _OWN_ANSWER = named_regex("scorers/reading", "own_answer")
 """A question or heading in the response itself, to which a yes or no belongs."""
 
