@@ -120,7 +120,7 @@ def flip_rate(
     what = "share of changed cells whose outcome is not the baseline's"
     rate = share("flip_rate", flips, what)
     each = tuple(share("flip_rate", flips[:, [j]], what) for j in range(flips.shape[1]))
-    same = "share of baseline outcomes that differ when asked again"
+    same = "share of baseline outcomes that differ when repeated"
     if np.isnan(noise).all():
         why = "none: the baseline was asked once"
         again_rate = replace(
@@ -257,7 +257,7 @@ def churn(
     codes = cluster_codes(clusters, len(either))
     sums = _Sums(columns, unit_sums(columns[either], codes[either]), replications, seed)
     again = Basis(
-        estimand="items that turn each way when the same prompt is asked again, items like these",
+        estimand="items that flip each way when the same prompt is repeated, items like these",
         items=int(either.sum()),
         conditions=2,
         excluded=int((~asked).sum()),
@@ -267,7 +267,7 @@ def churn(
     )
     ratio = replace(
         again,
-        estimand="items that turn under the recipe for each that turns when asked again, items "
+        estimand="items that flip under the recipe for each that flips when repeated, items "
         "like these",
     )
     return Churn(
@@ -312,7 +312,7 @@ def _ratio_estimate(about: Basis, sums: _Sums) -> Estimate:
     if not sums.total[3]:
         return about.undefined(measure, "not_identified", "nothing was asked twice")
     if not sums.turned_again:
-        why = "asking again turned nothing"
+        why = "repeating flipped nothing"
         return about.undefined(measure, "undefined_zero_denominator", why)
     interval = sums.interval(_ratio, about.level)
     if interval.high is not None and interval.high >= INFINITE_RATIO / 2.0:
@@ -362,7 +362,7 @@ def noise_floor(
     return replace(
         mean_score(shares[:, None], clusters=clusters, level=level),
         measure="noise_floor",
-        estimand="share of items whose score differs when they are asked again, items like these",
+        estimand="share of items whose score differs when the prompt is repeated, items like these",
         conditions=1,
     )
 
@@ -416,7 +416,7 @@ def excess_change(
     codes = cluster_codes(clusters, len(by_prompt))[both]
     x, y = by_prompt[both], by_repeat[both]
     basis = Basis(
-        estimand="items changed by the perturbation, less those changed by asking again, items "
+        estimand="items changed by the perturbation, minus those changed by repeating, items "
         "like these",
         items=len(x),
         conditions=2,
@@ -442,7 +442,7 @@ def excess_change(
     if len(x) < 2:
         abbott = basis.undefined(measure, "insufficient_data", "fewer than two items")
     elif changed_anyway == n:
-        why = "asking again changes every item"
+        why = "repeating changes every item"
         abbott = basis.undefined(measure, "undefined_zero_denominator", why)
     else:
         value = float((changed - changed_anyway) / (n - changed_anyway))
