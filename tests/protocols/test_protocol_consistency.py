@@ -213,8 +213,8 @@ def test_the_headline_says_where_a_model_stands_between_luck_and_always_the_same
     for seed in range(4):
         text = sentence(panel(1.0, seed=seed))
         assert "gives the same answer to 100.0 %" in text
-        assert "that is 1.00 [0.95, 1.00]: practically the same however asked" in text
-    assert "that is 0.00 [0.00, 0.05]: not shown to be steadier than luck" in sentence(panel(0.0))
+        assert "it has 1.00 [0.95, 1.00]: practically the same however asked" in text
+    assert "it has 0.00 [0.00, 0.05]: not shown to be steadier than luck" in sentence(panel(0.0))
     assert "steadier than luck with equally hard items. Easy and hard" in sentence(panel(0.5))
     assert "not said: fewer than 30 items" in sentence(panel(1.0, items=20))
     assert "not said: not informative at this capability, 1.000" in sentence(panel(1.0, rate=1))

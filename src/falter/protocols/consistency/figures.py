@@ -521,9 +521,9 @@ def _pair_sentences(readings: Sequence[Measured]) -> Iterator[str]:
         text += f" How much of that is luck is not said: {reason}."
     else:
         text += (
-            " On a scale from luck (0) to always the same (1) that is "
-            f"{n.shown(index, 'coefficient').text}: {_verdict(m)}. Easy and hard items count as "
-            "steady."
+            " On a scale from luck (0) to items that are all right everywhere or wrong everywhere "
+            f"(1), it has {n.shown(index, 'coefficient').text}: {_verdict(m)}. Easy and hard items "
+            "count as steady, and wrong answers may differ."
         )
     if paper is not m and paper.same is not None and paper.same.strict.value is not None:
         text += (
