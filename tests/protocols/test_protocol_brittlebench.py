@@ -23,7 +23,7 @@ from falter.measures.doses import intensity_curve
 from falter.perturbations import apply_recipe, parse_step
 from falter.protocols import Part, protocols
 from falter.protocols.brittlebench import parts
-from falter.protocols.brittlebench.accuracies import _loss_of_slope
+from falter.protocols.brittlebench.accuracies import _slope_as_loss
 from falter.protocols.protocol import Unavailable, UserSettings, chosen_parts, placed_parts
 from falter.records.errors import FalterError, UnknownName, UsageError
 from falter.records.figures import Bars, Curves, Grid, HeatMap, Statement, Strips, estimates
@@ -305,7 +305,7 @@ def test_what_is_lost_with_every_edit_has_the_sign_of_a_loss(result: Result) -> 
     assert all(row[3].measure == "intensity_curve.slope, as a loss" for row in found.rows)
     table = [[1, 1, 0], [1, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1.0]]
     slope = intensity_curve([0, 1, 2], table, replications=50).slope
-    loss = _loss_of_slope(slope)
+    loss = _slope_as_loss(slope)
     assert slope.value is not None and slope.low is not None and slope.high is not None
     assert (loss.value, loss.low, loss.high) == (-slope.value, -slope.high, -slope.low)
 
