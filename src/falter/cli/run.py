@@ -135,7 +135,9 @@ def run_and_show(
             if shard is not None:
                 return _say_shard(store, stored, shard, store_path)
             with scoring_progress(Console(stderr=True)):
-                result = stored_result(store, stored, store_path, published=published)
+                # The terminal shows no cosine of prompts, and encoding takes longest.
+                shows = {"published": published, "cosines": html_path is not None}
+                result = stored_result(store, stored, store_path, **shows)
                 shown = result.study
     terminal(shown, Console())
     if html_path is not None:
