@@ -71,9 +71,8 @@ def _kept_share(table: Table, n: int, *, real: bool = True) -> Floats:
     scores = table.scores()
     before, after = _clean_values(table, scores), scores[:, n]
     stays = np.abs(before - after) <= TOLERANCE
-    if real:
-        scored = table.outcome == SCORED
-        stays &= scored[:, n] & (_clean_values(table, scored) > 0)
+    scored = table.outcome == SCORED
+    stays &= (scored[:, n] & (_clean_values(table, scored) > 0)) | (not real)
     if table.output is not None:
         first, now = _clean_values(table, table.output.astype(np.float64)), table.output[:, n]
         stays &= (after >= 1.0) | (first == now)

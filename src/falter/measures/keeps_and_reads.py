@@ -133,10 +133,7 @@ def shares_of_items(
 
 
 def _moves(unknown: Floats, again: Floats | None) -> Floats:
-    """Return for each item the share that seems noticed only because repeated answers differ.
-
-    NaN where this is not known, because the repeated request failed.
-    """
+    """Return for each item the share that repeated answers explain; NaN if its repeat failed."""
     if again is None:
         return np.zeros(len(unknown))
     return np.asarray(np.where(unknown > 0, (1.0 - again) * unknown, 0.0))
