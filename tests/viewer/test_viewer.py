@@ -333,8 +333,9 @@ def put_back(path: Path, responses: list[Any]) -> None:
 def test_a_column_of_text_may_be_called_messages(tmp_path: Path) -> None:
     rows = [{"messages": f"Mail {n}, where is it?", "answer": "x"} for n in range(6)]
     falter.run(
-        data={"rows": rows, "target": "answer"}, template="Sort this. {messages}", scorer="includes",
-        models=lambda prompt: "x", recipes=["pad_newlines"], store=tmp_path / "f.db",
+        data={"rows": rows, "target": "answer"}, template="Sort this. {messages}",
+        scorer="includes", models=lambda prompt: "x", recipes=["pad_newlines"],
+        store=tmp_path / "f.db",
     )  # fmt: skip
     with opened(tmp_path / "f.db") as source:
         assert "Mail 0, where is it?" in source.panels()[0].texts
