@@ -284,10 +284,10 @@ def test_the_password_of_a_proxy_is_in_no_message(monkeypatch: pytest.MonkeyPatc
         writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
         writer.close()
 
-    async def main() -> Reply | Outcome:
+    async def main(scheme: str) -> Reply | Outcome:
         proxy = await asyncio.start_server(refuse, "127.0.0.1", 0)
         port = proxy.sockets[0].getsockname()[1]
-        monkeypatch.setenv("https_proxy", f"http://me:pk-very-secret@127.0.0.1:{port}")
+        monkeypatch.setenv("https_proxy", f"{scheme}me:pk-very-secret@127.0.0.1:{port}")
         url = "https://models.invalid/v1"
         connection = Connection(url, connections=1, timeout=5, headers={}, secrets=[])
         try:
@@ -296,9 +296,10 @@ def test_the_password_of_a_proxy_is_in_no_message(monkeypatch: pytest.MonkeyPatc
             await connection.close()
             proxy.close()
 
-    outcome = asyncio.run(main())
-    assert isinstance(outcome, Outcome)
-    assert outcome.message == "the proxy refused the connection: HTTP 403"
+    for scheme, why in (("http://", "403"), ("", "it is no URL")):
+        outcome = asyncio.run(main(scheme))
+        assert isinstance(outcome, Outcome)
+        assert outcome.message == f"the environment's proxy failed: {why}"
 
 
 def test_certificates_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
