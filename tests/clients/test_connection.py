@@ -278,6 +278,30 @@ def test_the_key_is_masked() -> None:
     assert reply[2] == '{"said": "…"}'.encode()
 
 
+def test_the_password_of_a_proxy_is_in_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async def main(scheme: str) -> Reply | Outcome:
+        proxy = await asyncio.start_server(refuse, "127.0.0.1", 0)
+        port = proxy.sockets[0].getsockname()[1]
+        monkeypatch.setenv("https_proxy", f"{scheme}me:pk-very-secret@127.0.0.1:{port}")
+        url = "https://models.invalid/v1"
+        connection = Connection(url, connections=1, timeout=5, headers={}, secrets=[])
+        try:
+            return await connection.post(URL(url + "/say"), b"{}")
+        finally:
+            await connection.close()
+            proxy.close()
+
+    for scheme, why in (("http://", "403"), ("", "it is no URL")):
+        outcome = asyncio.run(main(scheme))
+        assert isinstance(outcome, Outcome)
+        assert outcome.message == f"the environment's proxy failed: {why}"
+
+
 def test_certificates_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that nobody vouches for ends the request for good; one that is trusted is taken."""
     certificate, key = tmp_path / "c.pem", tmp_path / "k.pem"

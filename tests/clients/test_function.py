@@ -49,7 +49,7 @@ class App:
         self.reply = reply
 
     def __call__(self, prompt: str) -> Any:
-        if isinstance(self.reply, Exception):
+        if isinstance(self.reply, BaseException):
             raise self.reply
         return self.reply
 
@@ -85,6 +85,8 @@ def test_a_score_of_its_own_takes_the_place_of_the_scorers(tmp_path: Path) -> No
     ("reply", "reason"),
     [
         (ValueError("no luck"), "ValueError: no luck"),
+        (StopIteration(), "RuntimeError: StopIteration"),
+        (SystemExit(0), "SystemExit: 0"),
         (None, "TypeError: the function returned NoneType; expected a text, or falter.Scored"),
         (falter.Scored("x", 3), "ValueError: the function returned the score 3.0; expected 0 to 1"),
         (falter.Scored("x", float("nan")), "ValueError: the function returned the score nan"),

@@ -186,6 +186,41 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "scored by tool_call" in shown
 
 
+def test_a_response_without_an_answer_keeps_nothing(tmp_path: Path) -> None:
+    """Neither with the clean prompt nor with the changed one; a repeat of silence is no change."""
+
+    def terse(messages: Any) -> str:
+        asked = messages[-1]["content"]
+        return "42" if "even" in asked else "Thank you, we look at it."
+
+    data = [
+        {"messages": [{"role": "user", "content": f"{word} case {n}, how many?"}]}
+        for n in range(10)
+        for word in ("even", "odd")
+    ]
+    result = falter.run(
+        data={"rows": data}, same="number", models=terse, recipes=["pad_newlines"],
+        store=str(tmp_path / "falter.db"),
+    )  # fmt: skip
+    found = keeping(result.analysis.panels[0])
+    assert found.keeps.value == 0.5
+    assert found.again is not None and found.again.value == 1.0
+
+
+def test_few_clusters_and_failed_repeats_decide_nothing() -> None:
+    ones, passages = np.ones(60), np.repeat(["a", "b", "c"], 20)
+    few = keeps_and_reads({"a": ones}, {"b": ones}, np.zeros(60), None, clusters=passages)
+    assert (few.word, few.keeps.low, few.keeps.value) == ("undecided", None, 1.0)
+    halves = np.full(60, 0.5)
+    alike = keeps_and_reads({"a": halves}, {}, np.zeros(60), None, clusters=np.arange(60) // 10)
+    alone = keeps_and_reads({"a": halves}, {}, np.zeros(60), None)
+    assert alike.keeps.low is not None and alone.keeps.low is not None
+    assert alike.keeps.low < alone.keeps.low - 0.1
+    # Whether a different answer is more than a die's is unknown where no repeat was answered.
+    silent = keeps_and_reads({"a": ones}, {"b": ones}, ones, np.full(60, np.nan))
+    assert silent.reads is not None and (silent.reads.value, silent.word) == (None, "not asked")
+
+
 def words(kept: float, noticed: float, items: int = 200, again: float = 1.0) -> str:
     def share(value: float) -> np.ndarray[Any, np.dtype[np.float64]]:
         return (np.arange(items) < round(value * items)).astype(float)

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from falter.clients.answers import calls_of
 from falter.records.chats import chat_sections
 from falter.records.interfaces import Case
 from falter.records.types import BASELINE, Call, Item, Prompt, Response, Score, Variant
 from falter.scorers import scorers
+from falter.scorers.base import safe_score
 from falter.scorers.calls import ignoring
 from falter.scorers.reading.calls import read_calls
 
@@ -62,6 +64,29 @@ def test_hostile_text_is_read_within_bounds() -> None:
         assert len(read_calls(text, OFFERED)) <= 1
     call = '{"name": "cancel_order", "arguments": {}}'
     assert len(read_calls(call * 10_000, OFFERED)) == 64
+
+
+def test_an_argument_that_no_file_can_hold_is_shown_without_it() -> None:
+    """JSON may spell half of a surrogate pair, in text, in a native call or as a mapping."""
+    half = {"name": "A\ud83d"}
+    text = json.dumps({"name": "book", "arguments": half})
+    native = calls_of([{"name": "book", "arguments": half}])
+    for odd in (case([], text=text), case([], *native)):
+        score = safe_score(scorers.get("tool_call"), odd)
+        assert (score.outcome, score.extracted) == ("scored", 'book {"name": "a\ufffd"}')
+    assert native[0].arguments == '{"name": "A\ufffd"}'
+
+
+def test_a_column_of_text_may_be_called_tools() -> None:
+    item = Item(task="t", key="k", fields={"tools": "hammer, saw"}, target=None)
+    variant = Variant(
+        item=item, recipe=BASELINE, draw=0, prompt=Prompt(sections=()), status="baseline"
+    )
+    said = Response(key="k", text="A saw.")
+    score = safe_score(
+        scorers.get("same_text"), Case(variant=variant, response=said, baseline=said)
+    )
+    assert (score.outcome, score.value) == ("scored", 1.0)
 
 
 def prompt(target: Any, **about: Any) -> Prompt:

@@ -195,17 +195,26 @@ def test_a_whole_store_is_kept_whole(path: Path, capsys: pytest.CaptureFixture[s
     assert "already exists" in capsys.readouterr().err
 
 
+TRIGGER = "CREATE TRIGGER t AFTER INSERT ON responses BEGIN DELETE FROM responses; END"
+
+
 @pytest.mark.parametrize(
-    "statement",
+    "statements",
     [
-        "CREATE TRIGGER t AFTER INSERT ON responses BEGIN DELETE FROM responses; END",
-        "CREATE VIEW v AS SELECT load_extension('x')",
-        "CREATE VIRTUAL TABLE v USING fts5(x)",
+        (TRIGGER,),
+        ("CREATE VIEW v AS SELECT load_extension('x')",),
+        ("CREATE VIRTUAL TABLE v USING fts5(x)",),
+        (TRIGGER, "PRAGMA writable_schema = ON",
+         "UPDATE sqlite_master SET type = 'Trigger' WHERE type = 'trigger'"),
+        ("PRAGMA writable_schema = ON", "INSERT INTO sqlite_master VALUES "
+         "('table', 'v', 'v', 0, 'CREATE /**/ VIRTUAL TABLE v USING fts5(x)')"),
     ],
-)
-def test_foreign_code_is_refused_before_anything_is_read(statement: str, path: Path) -> None:
-    """Triggers, views and virtual tables; `repair` leaves them behind."""
-    change(path, statement)
+)  # fmt: skip
+def test_foreign_code_is_refused_before_anything_is_read(
+    statements: tuple[str, ...], path: Path
+) -> None:
+    """Triggers, views and virtual tables, also disguised ones; `repair` leaves them behind."""
+    change(path, *statements)
     for writes in (True, False):
         with pytest.raises(StoreError, match="views or virtual tables, which falter never writes"):
             Store(path, writes=writes)

@@ -27,12 +27,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import falter
 from browser_page import NAMES, BrowserPage, opened_page
 from falter.cli.app import cli
 from falter.engine.answers import AnswerFilter, pick_answers
 from falter.engine.results import open_result
 from falter.records import numbers
-from falter.records.errors import StoreError
+from falter.records.errors import StoreBusy, StoreError
 from falter.store.store import Store
 from falter.store.studies import find_study
 from falter.viewer.bundle import write_bundle
@@ -329,6 +330,17 @@ def put_back(path: Path, responses: list[Any]) -> None:
         db.executemany("INSERT INTO responses VALUES (?, ?, ?, ?, ?)", responses)
 
 
+def test_a_column_of_text_may_be_called_messages(tmp_path: Path) -> None:
+    rows = [{"messages": f"Mail {n}, where is it?", "answer": "x"} for n in range(6)]
+    falter.run(
+        data={"rows": rows, "target": "answer"}, template="Sort this. {messages}",
+        scorer="includes", models=lambda prompt: "x", recipes=["pad_newlines"],
+        store=tmp_path / "f.db",
+    )  # fmt: skip
+    with opened(tmp_path / "f.db") as source:
+        assert "Mail 0, where is it?" in source.panels()[0].texts
+
+
 def test_new_answers_are_seen(path: Path) -> None:
     """What another process stores later arrives as places and bytes; nothing else does."""
     taken = cut_off(path)
@@ -350,6 +362,25 @@ def test_new_answers_are_seen(path: Path) -> None:
                 assert (before[n] == whole.codes(n)).all()
                 assert (source.codes(n) == whole.codes(n)).all()
         assert source.arrivals() == []
+
+
+def test_a_locked_store_does_not_end_the_events(
+    source: StoredSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = iter((StoreBusy("locked"),))
+
+    def arrivals() -> None:
+        for error in looks:
+            raise error
+
+    async def main() -> bytes:
+        async with served(source) as viewer, aiohttp.ClientSession() as session:
+            address = f"http://127.0.0.1:{viewer.port}/api/events"
+            async with session.get(address, headers={TOKEN_HEADER: viewer.token}) as answer:
+                return await asyncio.wait_for(answer.content.readuntil(b"reload"), 10)
+
+    monkeypatch.setattr(source, "arrivals", arrivals)
+    assert asyncio.run(main()).endswith(b"event: reload")
 
 
 def test_a_run_is_watched_from_elsewhere(path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,7 +55,7 @@ def _changed_cells(table: Table, n: int) -> NDArray[np.bool_]:
     return np.asarray(np.isin(table.status[:, n], (CHANGED, SAME_PROMPT)))
 
 
-def _clean_values(table: Table, values: NDArray[np.float64]) -> Floats:
+def _clean_values(table: Table, values: NDArray[Any]) -> Floats:
     """Return the clean prompt's values, repeated for each draw: (items, realisations)."""
     depth = values.shape[2]
     return np.asarray(values[:, 0][:, np.arange(depth) % table.repeats], dtype=np.float64)
@@ -62,15 +64,18 @@ def _clean_values(table: Table, values: NDArray[np.float64]) -> Floats:
 def _kept_share(table: Table, n: int, *, real: bool = True) -> Floats:
     """Return the share of each item's answers that stay; NaN where the prompt did not change.
 
-    An answer stays if its score stays. A wrong answer also has to be the same wrong answer. With
-    `real` False, cells with an unchanged prompt count too.
+    An answer stays if its score stays. A wrong answer also has to be the same wrong answer, and a
+    response without a readable answer keeps nothing. With `real` False, cells with an unchanged
+    prompt count too, and two responses without an answer are the same.
     """
     scores = table.scores()
     before, after = _clean_values(table, scores), scores[:, n]
     stays = np.abs(before - after) <= TOLERANCE
+    scored = table.outcome == SCORED
+    stays &= (scored[:, n] & (_clean_values(table, scored) > 0)) | (not real)
     if table.output is not None:
         first, now = _clean_values(table, table.output.astype(np.float64)), table.output[:, n]
-        stays &= (after >= 1.0) | (first < 0) | (now < 0) | (first == now)
+        stays &= (after >= 1.0) | (first == now)
     kept = np.where(np.isnan(before) | np.isnan(after), np.nan, stays)
     return known_mean(np.where(_changed_cells(table, n), kept, np.nan) if real else kept)
 

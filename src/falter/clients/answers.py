@@ -13,6 +13,7 @@ from typing import Any, Self
 import orjson
 
 from falter.records.chats import json_line
+from falter.records.codec import without_surrogates
 from falter.records.errors import EndpointError
 from falter.records.types import Call, ContinuationScore, Request, Response, Usage
 
@@ -114,16 +115,16 @@ class Answer:
                 finish_reason = "unclosed_reasoning"
         return Response(
             key=key,
-            text=_without_surrogates(text),
+            text=without_surrogates(text),
             scores=self.scores,
-            finish_reason=_without_surrogates(finish_reason),
+            finish_reason=without_surrogates(finish_reason),
             usage=self.usage,
             latency=latency,
-            served_by=_without_surrogates(self.served_by),
+            served_by=without_surrogates(self.served_by),
             received_at=time(),
-            reasoning=_without_surrogates(reasoning and reasoning[:MAX_TEXT_CHARACTERS]),
+            reasoning=without_surrogates(reasoning and reasoning[:MAX_TEXT_CHARACTERS]),
             value=self.value,
-            request_id=_without_surrogates(self.request_id),
+            request_id=without_surrogates(self.request_id),
             calls=self.calls,
         )
 
@@ -137,7 +138,7 @@ def calls_of(values: Any) -> tuple[Call, ...]:
     calls = [c.get("function", c) for c in listed if isinstance(c, Mapping)]
     return tuple(
         Call(
-            name=str(_without_surrogates(call["name"][:200])),
+            name=str(without_surrogates(call["name"][:200])),
             arguments=_arguments(call.get("arguments")),
         )
         for call in calls
@@ -147,9 +148,9 @@ def calls_of(values: Any) -> tuple[Call, ...]:
 
 def _arguments(value: Any) -> str:
     if value is None or isinstance(value, str):
-        return (_without_surrogates(value) or "{}")[:MAX_TEXT_CHARACTERS]
+        return (without_surrogates(value) or "{}")[:MAX_TEXT_CHARACTERS]
     try:
-        return json_line(value)[:MAX_TEXT_CHARACTERS]
+        return str(without_surrogates(json_line(value)))[:MAX_TEXT_CHARACTERS]
     except (TypeError, ValueError, RecursionError):
         return "arguments that are not JSON"
 
@@ -171,7 +172,7 @@ def read_json(raw: bytes) -> Any:
         # Unlike orjson, json takes a lone surrogate such as "\ud83d".
         try:
             halved = json.loads(raw, parse_constant=_refuse_constant, parse_int=_bounded)
-            data = orjson.loads(_without_surrogates(json.dumps(halved, ensure_ascii=False)) or "")
+            data = orjson.loads(without_surrogates(json.dumps(halved, ensure_ascii=False)) or "")
         except (ValueError, RecursionError):
             raise error from None
     if brackets > MAX_DEPTH:
@@ -200,13 +201,6 @@ def _check_depth(data: Any) -> None:
         if not level:
             return
     raise TooLargeJson(f"nested more than {MAX_DEPTH} deep")
-
-
-def _without_surrogates(text: str | None) -> str | None:
-    """Return the text with U+FFFD for lone surrogates, which no file can hold."""
-    if text is None or text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def split_reasoning(text: str) -> tuple[str, str, bool]:
@@ -268,7 +262,7 @@ def failed(request: Request, reason: str) -> Response:
 def failed_key(key: str, reason: str) -> Response:
     """Return the response of the failed request with this key."""
     return Response(
-        key=key, failure=_without_surrogates(reason[:MAX_REASON_CHARACTERS]), received_at=time()
+        key=key, failure=without_surrogates(reason[:MAX_REASON_CHARACTERS]), received_at=time()
     )
 
 

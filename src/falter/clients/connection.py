@@ -323,6 +323,8 @@ def describe_error(error: Exception) -> str:
         return f"certificate not accepted: {error.certificate_error}"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "the server closed the connection"
+    if isinstance(error, (aiohttp.ClientHttpProxyError, aiohttp.InvalidURL)):  # with a password
+        return f"the environment's proxy failed: {getattr(error, 'status', 'it is no URL')}"
     number = getattr(error, "errno", None)
     if isinstance(number, int) and number > 0:
         return os.strerror(number).lower()

@@ -75,7 +75,7 @@ class Function(BaseClient):
         started = time.perf_counter()
         try:
             answer = _answer(await self._called(request))
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # an application's exit is not the run's
             return failed(request, f"{type(error).__name__}: {error}"[:MAX_REASON_CHARACTERS])
         return answer.response(request, time.perf_counter() - started)
 
@@ -97,8 +97,16 @@ class Function(BaseClient):
             return await call()
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._lanes, thread_name_prefix="function")
-        result = await asyncio.get_running_loop().run_in_executor(self._pool, call)
+        result = await asyncio.get_running_loop().run_in_executor(self._pool, _result_of, call)
         return await result if inspect.isawaitable(result) else result
+
+
+def _result_of(call: Callable[[], Any]) -> Any:
+    """Return the call's result; a future that gets a StopIteration would never be done."""
+    try:
+        return call()
+    except StopIteration as error:
+        raise RuntimeError(f"StopIteration: {error}") from error
 
 
 def _answer(result: Any) -> Answer:

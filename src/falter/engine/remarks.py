@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -12,6 +11,7 @@ from falter.engine.chats import has_targets
 from falter.engine.resolving import PanelPlan, Resolved
 from falter.perturbations.controls import FROM_TARGETS
 from falter.perturbations.recipes import reaches_demonstrations
+from falter.records.chats import mappings_in
 from falter.records.planning import Condition
 from falter.records.types import Demonstration, Item
 from falter.rewrites.bank import model_made
@@ -70,7 +70,7 @@ def unmade_controls(resolved: Resolved) -> list[str]:
 
 def _has_late_system(messages: str) -> bool:
     """Return True if a system turn comes after another turn."""
-    is_system = [turn["role"] == "system" for turn in json.loads(messages)]
+    is_system = [turn["role"] == "system" for turn in mappings_in(messages, "role")]
     return is_system != sorted(is_system, reverse=True)
 
 

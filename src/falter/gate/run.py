@@ -197,7 +197,7 @@ class _GateRun:
             seed=experiment.seed,
             unparsed=experiment.unparsed,
             created_at=time.time(),
-            noise=_noise(tables[0] if repeated is None else repeated, ready.strict),
+            noise=_noise(tables[0] if repeated is None else repeated, ready),
             simulated=panel.model.simulated,
             against=_against(ready),
             failures=failures,
@@ -242,13 +242,14 @@ def _provider_changed(ready: PreparedGate, tables: Sequence[Table]) -> str:
     )
 
 
-def _noise(table: Table, strict: bool) -> Estimate | None:
+def _noise(table: Table, ready: PreparedGate) -> Estimate | None:
     """Return the share of outcomes that flip in a repeat of the clean prompt, or None."""
     columns = [n for n, recipe in enumerate(table.recipes) if recipe.repeat]
     if not columns:
         return None
-    scores = table.scores(strict=strict)[:, :, 0]
-    return noise_floor(scores[:, 0], scores[:, columns[0]])
+    scores, labels = table.scores(strict=ready.strict)[:, :, 0], ready.clusters
+    clusters = None if labels is None else [labels[key] for key in table.items]
+    return noise_floor(scores[:, 0], scores[:, columns[0]], clusters=clusters)
 
 
 def _against(ready: PreparedGate) -> str:

@@ -107,7 +107,7 @@ def keeps_and_reads(
         if np.nansum(moves) > 0:
             reads = _as_gain(accuracy_drop(moves, answered, **how))
         else:
-            reads = _rate(answered, how)
+            reads = _rate(answered - moves, how)
     conditions = [_condition(label, share, False, how) for label, share in kept.items()]
     conditions += [_condition(label, share, True, how) for label, share in noticed.items()]
     return KeepsAndReads(
@@ -133,8 +133,10 @@ def shares_of_items(
 
 
 def _moves(unknown: Floats, again: Floats | None) -> Floats:
-    """Return for each item the share that seems noticed only because repeated answers differ."""
-    return np.zeros(len(unknown)) if again is None else np.nan_to_num(1.0 - again) * unknown
+    """Return for each item the share that repeated answers explain; NaN if its repeat failed."""
+    if again is None:
+        return np.zeros(len(unknown))
+    return np.asarray(np.where(unknown > 0, (1.0 - again) * unknown, 0.0))
 
 
 def _mean(columns: Sequence[Floats], items: int) -> Floats:
@@ -147,9 +149,9 @@ def _mean(columns: Sequence[Floats], items: int) -> Floats:
 def _rate(shares: Floats, how: Mapping[str, Any]) -> Estimate:
     """Return the mean share; equal shares get the interval of as many single answers."""
     mean = accuracy(shares, **how)
-    count = int((~np.isnan(shares)).sum())
+    count = mean.clusters or int((~np.isnan(shares)).sum())
     # Equal scores between 0 and 1 have no variance to estimate an error from. An item with several
-    # changes is worth at least one answer, so the interval is wide enough.
+    # changes, or a cluster of items, is worth at least one answer: the interval is wide enough.
     if mean.value is None or mean.low is not None or count < MIN_ITEMS:
         return mean
     ones = round(mean.value * count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,6 +34,13 @@ def plain_json(text: str) -> Any:
     if depth(value) > MAX_DEPTH:
         raise ValueError("nested too deeply")
     return value
+
+
+def mappings_in(text: str, key: str) -> list[dict[str, Any]]:
+    """Return the mappings with a key in a list of JSON; none if the text is no such list."""
+    with contextlib.suppress(ValueError, TypeError, RecursionError):
+        return [each for each in json.loads(text) if isinstance(each, dict) and key in each]
+    return []
 
 
 def is_json(text: str) -> bool:

@@ -12,6 +12,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from falter.records.codec import without_surrogates
 from falter.records.errors import FalterError, UsageError, printable
 from falter.records.interfaces import AnswerKind, Case, Scorer, Style
 from falter.records.registry import Registry
@@ -77,10 +78,12 @@ _MAX_EXTRACT_CHARACTERS = 1000
 def safe_score(scorer: Scorer, case: Case) -> Score:
     """Return the scorer's score, or a `failed` score if it raises, so that no response ends a run.
 
-    A `FalterError`, such as a missing sandbox, is raised.
+    The JSON of a response may spell a lone surrogate, which is replaced in the extracted answer. A
+    `FalterError`, such as a missing sandbox, is raised.
     """
     try:
-        return scorer.score(case)
+        score = scorer.score(case)
+        return replace(score, extracted=without_surrogates(score.extracted))
     except FalterError:
         raise
     except Exception as error:

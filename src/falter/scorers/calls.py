@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from falter.records.chats import chat_sections, json_line, plain_json, target_calls, tool_name
+from falter.records.chats import chat_sections, json_line, mappings_in, plain_json, target_calls
 from falter.records.interfaces import Case, Scorer, Style
 from falter.records.types import CUT, Item, Prompt, Response, Score, Section
 from falter.scorers.answers import Label, label_of
@@ -48,7 +48,7 @@ def made_calls(
     Tools and arguments that the prompt renamed get the clean prompt's names. With `native_only`,
     calls written as text are ignored.
     """
-    offered = {tool_name(s.text) for s in prompt.sections if s.kind == "tool" and s.text}
+    offered = {json.loads(s.text)["name"] for s in prompt.sections if s.kind == "tool" and s.text}
     native, old = response.calls, dict(prompt.renames)
     calls = native or (() if native_only else read_calls(response.text or "", offered))
     how = NATIVE if native else FROM_TEXT if calls else ""
@@ -74,7 +74,7 @@ def made_calls(
 def _defaults(tools: str) -> Mapping[str, Mapping[str, Any]]:
     """Return the default values of optional arguments by tool and argument; `tools` is JSON."""
     found = {}
-    for tool in json.loads(tools):
+    for tool in mappings_in(tools, "name"):
         schema = tool.get("parameters")
         known = schema.get("properties") if isinstance(schema, dict) else None
         properties = known.items() if isinstance(known, dict) else ()
@@ -289,7 +289,7 @@ def _ignored(scorer: TextScorer) -> tuple[str, ...]:
 
 @lru_cache(maxsize=512)
 def _tool_sections(tools: str) -> tuple[Section, ...]:
-    return chat_sections([{"role": "user", "content": ""}], json.loads(tools))
+    return chat_sections([{"role": "user", "content": ""}], mappings_in(tools, "name"))
 
 
 def clean_prompt(item: Item) -> Prompt:

@@ -9,12 +9,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from falter.records.codec import without_surrogates
 from falter.records.errors import InvalidValue
-from falter.records.lazy_regex import lazy_regex
 from falter.weights.embedding import minilm
 
 Floats = NDArray[np.float64]
-_LONE_SURROGATE = lazy_regex("[\ud800-\udfff]")
 
 
 class SentenceEncoder(Protocol):
@@ -114,4 +113,4 @@ def _clipped(value: float) -> float:
 
 def _readable_texts(texts: Sequence[str]) -> list[str]:
     """Return the texts without lone surrogates, which JSON may contain and UTF-8 cannot encode."""
-    return [_LONE_SURROGATE.sub("\ufffd", text) for text in texts]
+    return [without_surrogates(text) or "" for text in texts]

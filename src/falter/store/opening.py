@@ -157,8 +157,8 @@ def _refuse_foreign_code(db: sqlite3.Connection, path: Path) -> None:
     db.execute("PRAGMA trusted_schema = OFF")
     rows = _retry_while_busy(
         lambda: db.execute(
-            "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') "
-            "OR (type = 'table' AND sql LIKE 'CREATE VIRTUAL%')"
+            "SELECT type, name FROM sqlite_master WHERE lower(type) NOT IN ('table', 'index') "
+            "OR (lower(type) = 'table' AND sql NOT LIKE 'CREATE TABLE%')"
         ).fetchall()
     )
     if rows:

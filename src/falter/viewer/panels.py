@@ -13,7 +13,7 @@ import orjson
 from numpy.typing import NDArray
 
 from falter.analysis.table import OUTCOMES, STATUSES, UNREADABLE, Table
-from falter.records.chats import plain_json, texts_in
+from falter.records.chats import mappings_in, texts_in
 from falter.records.types import BASELINE, Item, Panel
 
 CODES = (
@@ -109,9 +109,8 @@ def view_panel(
 
 def _beginning(item: Item) -> str:
     """Return the beginnings of an item's fields, or of its last turn, on one line."""
-    texts = list(item.fields.values())
-    if "messages" in item.fields:
-        texts = list(texts_in(plain_json(item.fields["messages"])))[-1:]
+    said = list(texts_in(mappings_in(item.fields.get("messages", ""), "role")))
+    texts = said[-1:] or list(item.fields.values())
     short = (
         " ".join(text[: 4 * MAX_FIELD_CHARACTERS].split())[:MAX_FIELD_CHARACTERS] for text in texts
     )

@@ -19,6 +19,7 @@ import orjson
 from aiohttp import web
 
 from falter import __version__
+from falter.records.errors import FalterError
 from falter.viewer.page import CONTENT_TYPES, POLICY, REPORT_POLICY, index_page, page_files
 from falter.viewer.panels import Bytes, JsonLinesFile
 from falter.viewer.source import Arrivals, Source
@@ -90,9 +91,10 @@ class Viewer:
             await asyncio.sleep(EVENT_SECONDS)
             if not self._followers:
                 continue
-            for event in _events(self._source.arrivals()):
-                for queue in self._followers:
-                    queue.put_nowait(event)
+            with contextlib.suppress(FalterError):  # such as a locked store: it is read again
+                for event in _events(self._source.arrivals()):
+                    for queue in self._followers:
+                        queue.put_nowait(event)
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
