@@ -20,7 +20,7 @@ from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
 from falter.stats.clusters import cluster_codes
 from falter.stats.intervals import Between
-from falter.stats.mean import invert_to_p_value
+from falter.stats.mean import least_error
 from falter.stats.multiplicity import holm
 from falter.stats.rates import between_drops, between_rates
 
@@ -364,7 +364,7 @@ def _widened(estimate: Estimate, between: Between | None, level: float) -> Estim
     p_value = estimate.p_value
     if p_value is not None:
         # A wider interval excludes 0 at a larger error rate; p-value and interval must agree.
-        p_value = max(p_value, invert_to_p_value(between.excludes_zero))
+        p_value = max(p_value, least_error(between.excludes_zero))
     return replace(
         estimate,
         low=min(estimate.low, ends.low),

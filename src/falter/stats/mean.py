@@ -338,7 +338,7 @@ class Inference:
         own = self._own_p_value()
         if own is None or self.apart is None:
             return own
-        return max(own, invert_to_p_value(self.apart.excludes_zero))
+        return max(own, least_error(self.apart.excludes_zero))
 
     def _own_p_value(self) -> float | None:
         if self.pairs is None:
@@ -430,10 +430,10 @@ def _inversion_p(pairs: _PairCounts, share: Callable[[float], float]) -> float:
             return False
         return weight == 1.0 or pairs.excludes_zero(level, 1.0)
 
-    return invert_to_p_value(excludes)
+    return least_error(excludes)
 
 
-def invert_to_p_value(excludes: Callable[[float], bool]) -> float:
+def least_error(excludes: Callable[[float], bool]) -> float:
     """Return the smallest α for which `excludes(1 − α)` is true, by bisection; 1 if none is."""
     return bisect_error(lambda p: excludes(1.0 - p), MIN_P_VALUE, -1e-12, beyond=1.0, steps=50)
 
