@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def mend(
     store_path: Path,
     remedies: tuple[str, ...],
-    plugin_files: tuple[Path, ...],
+    own: tuple[Path, ...],
     apply_path: Path | None,
     **options: Any,
 ) -> int:
@@ -52,7 +52,7 @@ def mend(
         _require_same_folder(apply_path, folder)
     named = [name for text in remedies for name in text.split(",") if name]
     spec = read_study(
-        with_mending(settings, named, [path.read_text("utf-8") for path in plugin_files]),
+        with_mending(settings, named, [path.read_text("utf-8") for path in own]),
         folder=folder,
     )
     with study_in(spec, store_path) as study, Store(store_path) as store:
