@@ -396,7 +396,7 @@ def _as_score(loss: float | None) -> float | None:
 
 
 def _verdict(
-    criterion: Criterion, limits: _Limits, value: float | None, now: _Look
+    criterion: Criterion, limits: _Limits, value: float | None, look: _Look
 ) -> tuple[Verdict, str]:
     """Return the verdict of a criterion, and the reason if it is undecided for lack of a limit."""
     if limits.passes:
@@ -404,9 +404,9 @@ def _verdict(
     if value is None or limits.high is None:
         return "undecided", limits.method.removeprefix("none: ")
     # A score has no zero to compare with, so it fails only below its margin.
-    lenient = now.fail_above == "margin" or criterion.kind == "score"
-    fail_limit = criterion.limit if lenient else 0.0
-    if limits.low is not None and limits.low > fail_limit and (now.last or value > criterion.limit):
+    lenient = look.fail_above == "margin" or criterion.kind == "score"
+    floor = criterion.limit if lenient else 0.0
+    if limits.low is not None and limits.low > floor and (look.last or value > criterion.limit):
         return ("undecided", criterion.held) if criterion.held else ("fail", "")
     return "undecided", ""
 

@@ -251,7 +251,7 @@ def _count_text(criterion: CriterionResult) -> str:
 def infeasible_text(plan: GatePlan, budget: str) -> str:
     """Return the reason why a gate is refused: the criterion that needs most items, in words."""
     worst, others = plan.refused[0], len(plan.refused) - 1
-    text = _infeasible_text(worst)
+    text = _criterion_refusal(worst)
     if others:
         text += f" ({worst.criterion.name}; {others} more cannot either)"
     elif len(plan.criteria) > 1:
@@ -259,7 +259,7 @@ def infeasible_text(plan: GatePlan, budget: str) -> str:
     return f"{text}{budget}"
 
 
-def _infeasible_text(plan: CriterionPlan) -> str:
+def _criterion_refusal(plan: CriterionPlan) -> str:
     """Return the reason why one criterion cannot pass, with the number of items that it needs."""
     criterion = plan.criterion
     margin = f"{100 * criterion.margin:.4g}"
