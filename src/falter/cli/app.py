@@ -66,7 +66,7 @@ def usage_message(error: click.UsageError) -> str:
     """Return the message of a usage error; for an unknown option it suggests falter's name."""
     name = error.option_name if isinstance(error, click.NoSuchOption) else ""
     if name in ("--decide", "--looks", "--precision"):
-        from falter.engine.settings import removed  # costs what a help page need not
+        from falter.engine.settings import removed  # slow to import, and help pages do not need it
 
         return removed(name.removeprefix("--")).message
     ours = [our for our, others in option_tables()["names elsewhere"].items() if name in others]
@@ -109,7 +109,7 @@ def typed_command() -> str:
 
 def with_option_names(message: str, typed: object) -> str:
     """Return the message with option names in place of setting names, if no file was given."""
-    # "Unknown task 'seed'": what follows is a name that the user gave, and no setting.
+    # "Unknown task 'seed'": the quoted word is a name that the user gave, and no setting.
     if not isinstance(typed, Typed) or typed.file or message.startswith("Unknown "):
         return message
     from falter.engine.config import EXPERIMENT, STUDY

@@ -354,7 +354,7 @@ def _parse_row(line: str, number: int) -> tuple[str, str]:
     return key, rest[1:]
 
 
-# Shown
+# Figures of a baseline
 
 
 def baseline_study(baseline: Baseline) -> Study:

@@ -135,7 +135,7 @@ def without_verdict(line: CriterionResult) -> CriterionResult:
     return replace(line, verdict="undecided", value=None, low=None, high=None, why=why, more=None)
 
 
-# Looks
+# Interim analyses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

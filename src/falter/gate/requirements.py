@@ -195,7 +195,7 @@ def _flip_share(
     return (sum(known) / len(known), "the baseline file") if known else default
 
 
-# At a look
+# At an interim analysis
 
 
 def measured_criteria(

@@ -227,7 +227,7 @@ class _System:
         return np.where(self.has_outcome & self.changed, flips, np.nan)
 
     def rows(self, rows: Bools) -> _System:
-        """Return the side with the selected items only."""
+        """Return the system with the selected items only."""
         return _System(
             baseline=self.baseline[rows], cells=self.cells[rows], changed=self.changed[rows]
         )
@@ -325,7 +325,7 @@ def _difference(
         return basis.undefined(measure, "not_informative", why)
 
     def statistic(sums: Floats) -> Floats:
-        # The columns of the first side, then those of the second.
+        # The columns of the first system, then those of the second.
         split = parts[0].values.shape[1]
         one, other = sums[..., :split], sums[..., split:]
         return parts[0].quantities(one)[name] - parts[1].quantities(other)[name]

@@ -270,7 +270,7 @@ def _touched_part(
     basis = Basis(estimand="", items=n, conditions=2, clusters=drop.clusters, level=drop.level)
     if rest.low is None or rest.high is None or drop.low is None:
         return replace(basis.estimate("", value, no_interval(drop.level)), excluded=drop.excluded)
-    # MOVER needs ends that are roughly normal, which those of a handful of items are not.
+    # MOVER assumes roughly normal interval ends; with a handful of items they are not normal.
     few = int(mark.sum()) < MIN_TOUCHED_ITEMS
     ends = _share_of_items(mark & ~np.isnan(remaining), ~np.isnan(remaining), few=few, **options)
     touched = _paired_mean(np.where(mark, remaining, np.nan), {"level": drop.level})

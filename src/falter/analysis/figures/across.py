@@ -72,7 +72,7 @@ Analyses = Sequence[tuple[str, Across]]
 
 
 class _TitledRecord(NamedTuple):
-    """A record of an analysis. `how` names the analysis's prompts, such as `5-shot`."""
+    """A record of an analysis. `how` is the way of prompting, such as `5-shot`; tables show it."""
 
     how: str
     item: Any

@@ -140,7 +140,7 @@ def scoring_figures(ways: Sequence[PromptingPart], level: float) -> tuple[Figure
     return (Grid(rows=tuple(rows), **declaration("scorings")),)
 
 
-# Asking for the wrong one of two options
+# Questions for the wrong one of two options
 
 
 ASKS_FOR_THE_RIGHT, ASKS_FOR_THE_WRONG = "elimination_control", "elimination"
