@@ -11,7 +11,7 @@ from falter.measures.doses import composition, intensity_curve
 from falter.measures.drops import paired_drops, relative_change
 from falter.measures.enterprise import RatedPairs, content_delta, robustness_score
 from falter.measures.relevance import corrected_rate
-from falter.measures.resample import GROUPS, bca_interval, resampled_sums, signed_sums, unit_sums
+from falter.measures.resample import MAX_UNITS, bca_interval, resampled_sums, signed_sums, unit_sums
 from falter.records.errors import InvalidValue
 from falter.stats.resampling import bootstrap
 
@@ -43,12 +43,12 @@ def test_the_seed_decides():
 def test_many_units_are_drawn_in_groups_with_the_same_error():
     """Beyond 20,000 units the standard error of a mean is still s / sqrt(n)."""
     rng = np.random.default_rng(5)
-    column = rng.exponential(size=GROUPS + 5000)
+    column = rng.exponential(size=MAX_UNITS + 5000)
     sums = resampled_sums(np.column_stack([np.ones(len(column)), column]), 500, 1)
     means = sums[:, 1] / sums[:, 0]
     assert means.std() == pytest.approx(column.std() / np.sqrt(len(column)), rel=0.13)
     assert abs(means.mean() - column.mean()) < 4 * means.std() / np.sqrt(500)
-    cells = (rng.random((GROUPS + 3000, 2)) < [0.8, 0.7]).astype(float)
+    cells = (rng.random((MAX_UNITS + 3000, 2)) < [0.8, 0.7]).astype(float)
     (drop,) = paired_drops(cells, replications=500)
     t = scipy.stats.ttest_rel(*cells.T).confidence_interval()
     assert (drop.low, drop.high) == pytest.approx((t.low, t.high), abs=8e-4)

@@ -20,7 +20,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 
 from falter.protocols.brittlebench.arms import Signer, arms_of, pairs_of
 from falter.protocols.brittlebench.mixed_models import _sample, mixed_effects_grid
-from falter.protocols.brittlebench.reasoning import _Study, reasoning_figures
+from falter.protocols.brittlebench.reasoning import _ReasoningTables, reasoning_figures
 from falter.protocols.protocol import PartResult
 from falter.records.figures import Figure, Grid, HeatMap, estimates
 from falter.records.types import BASELINE, Estimate
@@ -551,7 +551,7 @@ def overview(plain: Any, thought: Any) -> Grid:
     """The first table alone."""
     pairs = pairs_of(recipes(3))
     assert pairs is not None
-    return _Study(found_of(table(plain, thought)), pairs, 0.95, 0).chain_of_thought()
+    return _ReasoningTables(found_of(table(plain, thought)), pairs, 0.95, 0).chain_of_thought()
 
 
 def test_a_run_of_the_simulated_model_shows_what_it_was_told(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_the_average_over_all_gaps_is_the_complete_table():
 
 def test_groups_of_units_are_left_out_where_there_are_many(monkeypatch):
     """The value is that of groups as units, and there are as many others as groups."""
-    monkeypatch.setattr("falter.stats.variance.GROUPS", 5)
+    monkeypatch.setattr("falter.stats.variance.MAX_UNITS", 5)
     table = outcomes(3)
     found = components(table, np.arange(12))
     expected = components(table, np.arange(12) % 5)
@@ -104,7 +104,7 @@ def test_small_blocks_give_the_same(monkeypatch):
     table = outcomes(4)
     table[3, 1] = NAN
     expected = components(table, np.arange(12) // 2)
-    monkeypatch.setattr("falter.stats.variance.BLOCK", 40)
+    monkeypatch.setattr("falter.stats.variance.BLOCK_CELLS", 40)
     assert components(table, np.arange(12) // 2).item == pytest.approx(expected.item)
 
 

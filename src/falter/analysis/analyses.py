@@ -98,7 +98,7 @@ def analyse(
         () if panel.counts.mostly_failed else parts_of(table, beside, settings)
         for panel, table, beside in zip(analysis.panels, tables, evidence, strict=True)
     ]
-    again = [
+    second_readings = [
         second_reading(t, beside, settings) for t, beside in zip(tables, evidence, strict=True)
     ]
     return replace(
@@ -106,20 +106,20 @@ def analyse(
         panels=tuple(
             replace(
                 panel,
-                notes=(*_notes(scorers[table.panel.scorer], run), *panel.notes),
+                notes=(*_scorer_notes(scorers[table.panel.scorer], run), *panel.notes),
                 examples=examples(table, store, run, scorers[table.panel.scorer]),
                 parts=split,
-                second_reading=reread,
+                second_reading=second,
             )
-            for panel, table, split, reread in zip(
-                analysis.panels, tables, parts, again, strict=True
+            for panel, table, split, second in zip(
+                analysis.panels, tables, parts, second_readings, strict=True
             )
         ),
         meaning=meaning_of_run(store, run, tables, encoder),
     )
 
 
-def _notes(scorer: Scorer, run: Run) -> Iterator[str]:
+def _scorer_notes(scorer: Scorer, run: Run) -> Iterator[str]:
     """Yield notes on responses that the server constrained, and on an older answer extraction."""
     if isinstance(scorer, ConstrainedScorer) and scorer.constrains:
         yield sentence("notes.constrained")
@@ -133,9 +133,9 @@ def _notes(scorer: Scorer, run: Run) -> Iterator[str]:
 def analyse_tables(tables: Sequence[Table], settings: Settings) -> Analysis:
     """Analyse tables one by one and across tables, without a store."""
     panels = tuple(panel_of(table, settings) for table in tables)
-    known = [t for t, p in zip(tables, panels, strict=True) if not p.counts.mostly_failed]
-    known_settings = {field.name: getattr(settings, field.name) for field in fields(settings)}
-    return Analysis(**known_settings, panels=panels, across=across_of(known, settings))
+    usable_tables = [t for t, p in zip(tables, panels, strict=True) if not p.counts.mostly_failed]
+    setting_values = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    return Analysis(**setting_values, panels=panels, across=across_of(usable_tables, settings))
 
 
 def _require_complete(tables: Sequence[Table], stored: StoredRun, partial: bool) -> None:
@@ -177,10 +177,10 @@ class PanelSoFar:
 
 def drops_so_far(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> list[PanelSoFar]:
     """Return every panel of a run with its drops over the items that have both responses."""
-    return [_panel(table, run) for table in run_tables(store, run, scorers)]
+    return [_panel_so_far(table, run) for table in run_tables(store, run, scorers)]
 
 
-def _panel(table: Table, run: Run) -> PanelSoFar:
+def _panel_so_far(table: Table, run: Run) -> PanelSoFar:
     planned = table.outcome[table.in_plan]
     failed = int((planned == FAILED).sum())
     missing = int((planned == MISSING).sum())
@@ -190,11 +190,11 @@ def _panel(table: Table, run: Run) -> PanelSoFar:
         planned=table.planned,
         answered=table.planned - failed - missing,
         failed=failed,
-        drops=_drops(table, run),
+        drops=_recipe_drops(table, run),
     )
 
 
-def _drops(table: Table, run: Run) -> tuple[tuple[str, Estimate], ...]:
+def _recipe_drops(table: Table, run: Run) -> tuple[tuple[str, Estimate], ...]:
     columns = [0, *table.columns]
     if not table.columns or not len(table.items):
         return ()
@@ -219,12 +219,12 @@ def ranking_of(by_task: Sequence[Stack], settings: Settings) -> dict[str, Any]:
     if not compared:
         return {}
     results: dict[str, Any] = {
-        "ranks": tuple(r for stack in compared for r in _ranks(stack, settings)),
+        "ranks": tuple(r for stack in compared for r in _rank_ranges(stack, settings)),
         "concordance": tuple(_concordance(stack) for stack in compared),
-        "neighbours": _neighbours(compared),
+        "neighbours": _share_of_differing_neighbours(compared),
     }
     if all(stack.has_baseline for stack in compared):
-        results["survival"] = tuple(s for stack in compared for s in _survival(stack, settings))
+        results["survival"] = tuple(s for stack in compared for s in _survivals(stack, settings))
         results |= _rankings_over_tasks(compared, settings)
     return results
 
@@ -249,14 +249,14 @@ def _rankings_over_tasks(compared: Sequence[Stack], settings: Settings) -> dict[
     repeated = [complete[0].labels[n] for n in complete[0].repeated]
     repeats = tuple(labels.index(label) for label in repeated if label in labels)
     return {
-        "rankings": _agreement(outcomes, labels, settings)
+        "rankings": _recipe_rankings(outcomes, labels, settings)
         if len(order) >= MIN_RANKED_MODELS
         else (),
         "changed": ranking_changed(outcomes, repeats=repeats, **settings.bootstrap),
     }
 
 
-def _agreement(
+def _recipe_rankings(
     outcomes: Mapping[str, Floats], labels: Sequence[str], settings: Settings
 ) -> tuple[RecipeRanking, ...]:
     """Return the rank correlation of every recipe's ranking with the baseline's."""
@@ -275,7 +275,7 @@ def _scores_without_repeats(stack: Stack) -> Floats:
     return np.asarray(stack.values[:, :, columns])
 
 
-def _survival(stack: Stack, settings: Settings) -> list[Survival]:
+def _survivals(stack: Stack, settings: Settings) -> list[Survival]:
     table = _scores_without_repeats(stack)
     if table.shape[2] < 2:
         return []
@@ -292,7 +292,7 @@ def _survival(stack: Stack, settings: Settings) -> list[Survival]:
     ]
 
 
-def _ranks(stack: Stack, settings: Settings) -> list[RankRange]:
+def _rank_ranges(stack: Stack, settings: Settings) -> list[RankRange]:
     """Return the rank ranges of the models by their mean over all conditions.
 
     Only items count that have all conditions for every model.
@@ -301,15 +301,15 @@ def _ranks(stack: Stack, settings: Settings) -> list[RankRange]:
     means = np.where(np.isnan(table).any(axis=2), np.nan, table.mean(axis=2))
     ranges = []
     for ranks in rank_sets(means, clusters=stack.clusters, **settings.bootstrap):
-        about = {"task": stack.task, "model": stack.models[ranks.model]}
+        subject = {"task": stack.task, "model": stack.models[ranks.model]}
         average = mean_score(table[:, ranks.model], clusters=stack.clusters, level=settings.level)
         mean = replace(
             average,
             measure="capability",
             estimand="mean score over these conditions, items like these",
-            group=about,
+            group=subject,
         )
-        ranges.append(RankRange(**about, mean=mean, best=ranks.best, worst=ranks.worst))
+        ranges.append(RankRange(**subject, mean=mean, best=ranks.best, worst=ranks.worst))
     return ranges
 
 
@@ -336,16 +336,16 @@ def _concordance(stack: Stack) -> Estimate:
     )
 
 
-def _neighbours(compared: Sequence[Stack]) -> Estimate:
+def _share_of_differing_neighbours(compared: Sequence[Stack]) -> Estimate:
     """Return the share of cells in which models with adjacent ranks differ, averaged over tasks."""
     shares = []
     for stack in compared:
         table = _scores_without_repeats(stack)
         order = np.argsort(-np.nan_to_num(_accuracies(stack).mean(axis=1)), kind="stable")
         gaps = np.abs(np.diff(table[:, order], axis=1))
-        known = ~np.isnan(gaps)
-        if known.any():
-            shares.append(float((gaps[known] > 0.5).mean()))
+        both_known = ~np.isnan(gaps)
+        if both_known.any():
+            shares.append(float((gaps[both_known] > 0.5).mean()))
     return Estimate(
         measure="neighbour_discordance",
         value=float(np.mean(shares)) if shares else None,
@@ -365,12 +365,12 @@ def across_of(tables: Sequence[Table], settings: Settings) -> Across:
     scored_first = [table for table in tables if not table.rescored]
     by_task = stacks(scored_first, strict=settings.strict) if scored_first else ()
     names = model_names(tables)
-    views = [_Comparison(table, names[table.panel.model.id], settings) for table in tables]
+    views = [_RecipeComparison(table, names[table.panel.model.id], settings) for table in tables]
     across = Across(
         omnibus=tuple(o for view in views for o in view.omnibus()),
         failures=tuple(f for view in views for f in view.failures()),
         consistency=tuple(c for view in views for c in view.consistency()),
-        pairs=tuple(_pairs(by_task, settings)),
+        pairs=tuple(_model_pairs(by_task, settings)),
         **_pooled_brittleness(by_task, settings),
         **ranking_of(by_task, settings),
         notes=notes_of(tables, by_task, settings),
@@ -380,7 +380,7 @@ def across_of(tables: Sequence[Table], settings: Settings) -> Across:
     )
 
 
-def _pairs(by_task: Sequence[Stack], settings: Settings) -> Iterator[PairComparison]:
+def _model_pairs(by_task: Sequence[Stack], settings: Settings) -> Iterator[PairComparison]:
     """Yield a comparison of every pair of a task's models, over their common items and recipes."""
     for stack in by_task:
         columns = [n for n, recipe in enumerate(stack.recipes) if recipe.perturbs]
@@ -403,11 +403,11 @@ def _pairs(by_task: Sequence[Stack], settings: Settings) -> Iterator[PairCompari
             clusters=stack.clusters,
             **settings.bootstrap,
         ):
-            about = {"task": stack.task, "model": f"{pair.first} − {pair.second}"}
-            yield map_estimates(pair, partial(replace, group=about))
+            subject = {"task": stack.task, "model": f"{pair.first} − {pair.second}"}
+            yield map_estimates(pair, partial(replace, group=subject))
 
 
-class _Comparison:
+class _RecipeComparison:
     """Computation of results that compare the recipes of one table."""
 
     def __init__(self, table: Table, model: str, settings: Settings) -> None:
@@ -485,13 +485,13 @@ class _Comparison:
                 missing=np.isin(self.table.outcome[:, self.conditions, 0], (FAILED, MISSING)),
                 **self.options,
             )
-        found = Consistency(
+        result = Consistency(
             **self.about,
             conditions=cells.shape[1],
             same=same,
             scores=item_std(cells, **self.options),
         )
-        return [map_estimates(found, partial(replace, group=self.about))]
+        return [map_estimates(result, partial(replace, group=self.about))]
 
 
 def _pooled_brittleness(by_task: Sequence[Stack], settings: Settings) -> dict[str, Any]:

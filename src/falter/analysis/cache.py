@@ -59,13 +59,13 @@ class ValueCache:
     """Values by key in one SQLite file. Errors of the file only mean that nothing is cached."""
 
     def __init__(self, file: str, path: Path | None = None) -> None:
-        self._file, self._given_path = file, path
+        self._file, self._explicit_path = file, path
         self._db: sqlite3.Connection | None = None
 
     @property
     def path(self) -> Path:
         """Path of the file."""
-        return self._given_path or cache_dir() / self._file
+        return self._explicit_path or cache_dir() / self._file
 
     @property
     def is_writable(self) -> bool:
@@ -75,14 +75,14 @@ class ValueCache:
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the cached values of these keys."""
-        known: dict[bytes, bytes] = {}
+        values: dict[bytes, bytes] = {}
         with contextlib.suppress(sqlite3.Error, OSError):
             for start in range(0, len(keys), KEYS_PER_QUERY):
-                part = keys[start : start + KEYS_PER_QUERY]
-                marks = ",".join("?" * len(part))
-                query = f"SELECT key, body FROM scores WHERE key IN ({marks})"
-                known.update(self._open().execute(query, part).fetchall())
-        return known
+                chunk = keys[start : start + KEYS_PER_QUERY]
+                placeholders = ",".join("?" * len(chunk))
+                query = f"SELECT key, body FROM scores WHERE key IN ({placeholders})"
+                values.update(self._open().execute(query, chunk).fetchall())
+        return values
 
     def put(self, values: Mapping[bytes, bytes]) -> None:
         """Store values. A value that cannot be written is computed again next time."""
@@ -112,7 +112,7 @@ class ValueCache:
         return self._db
 
 
-_TABLE = "CREATE TABLE IF NOT EXISTS scores (key BLOB PRIMARY KEY, body BLOB) WITHOUT ROWID"
+_CREATE_TABLE = "CREATE TABLE IF NOT EXISTS scores (key BLOB PRIMARY KEY, body BLOB) WITHOUT ROWID"
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -121,7 +121,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         # No waiting for the disk: a cache that a crash damages is deleted and computed again.
         db.execute("PRAGMA synchronous = OFF")
-        db.execute(_TABLE)
+        db.execute(_CREATE_TABLE)
         if _size(db) > MAX_FILE_BYTES:
             db.execute("DELETE FROM scores")
             db.execute("VACUUM")
@@ -157,14 +157,14 @@ def scorer_signature(scorer: Scorer) -> bytes | None:
     kind = type(scorer)
     if not kind.__module__.startswith("falter.scorers.") or isinstance(scorer, PreparedScorer):
         return None
-    settings = _settings(scorer)
+    settings = _plain_attributes(scorer)
     if settings is None:
         return None
-    named = [kind.__module__, kind.__qualname__, scorer.name, settings]
-    return blake2b(orjson.dumps(named) + code_fingerprint(), digest_size=16).digest()
+    identity = [kind.__module__, kind.__qualname__, scorer.name, settings]
+    return blake2b(orjson.dumps(identity) + code_fingerprint(), digest_size=16).digest()
 
 
-def _settings(scorer: Scorer) -> list[Any] | None:
+def _plain_attributes(scorer: Scorer) -> list[Any] | None:
     """Return the scorer's attributes, sorted by name; None if one is no plain value."""
     try:
         fields = sorted(vars(scorer).items())
@@ -179,13 +179,13 @@ class ScoreCache:
 
     def __init__(self, scorers: Sequence[Scorer | None], path: Path | None = None) -> None:
         self._signatures = [None if s is None else scorer_signature(s) for s in scorers]
-        self._known = ValueCache(SCORES_FILE, path)
+        self._values = ValueCache(SCORES_FILE, path)
         self._recipe_bytes: dict[str, bytes] = {}
 
     @property
     def useful(self) -> bool:
         """Return True if scores of any of these scorers can be cached."""
-        return any(self._signatures) and self._known.is_writable
+        return any(self._signatures) and self._values.is_writable
 
     def key(self, cell: StoredCell, baseline: bytes | None) -> bytes | None:
         """Return the key of a cell's score; None if the score is always computed.
@@ -196,26 +196,26 @@ class ScoreCache:
         if signature is None or not cell.content or _is_short(cell):
             return None
         recipe = cell.variant.recipe
-        said = self._recipe_bytes.get(recipe.id)
-        if said is None:
-            said = f"{recipe.id} {recipe.reasons} {recipe.output_format}".encode()
-            self._recipe_bytes[recipe.id] = said
-        parts = (signature, cell.content, baseline or bytes(16), said)
+        recipe_bytes = self._recipe_bytes.get(recipe.id)
+        if recipe_bytes is None:
+            recipe_bytes = f"{recipe.id} {recipe.reasons} {recipe.output_format}".encode()
+            self._recipe_bytes[recipe.id] = recipe_bytes
+        parts = (signature, cell.content, baseline or bytes(16), recipe_bytes)
         return blake2b(b"".join(parts), digest_size=16).digest()
 
     def find(self, keys: Sequence[bytes]) -> Mapping[bytes, Score]:
         """Return the cached scores of these keys."""
-        found = ((key, _score(body)) for key, body in self._known.find(keys).items())
+        found = ((key, _score_from_bytes(body)) for key, body in self._values.find(keys).items())
         return {key: score for key, score in found if score is not None}
 
     def put(self, scores: Mapping[bytes, Score]) -> None:
         """Store scores. A score that cannot be written is computed again next time."""
-        bodies = {key: _body(score) for key, score in scores.items()}
-        self._known.put({key: body for key, body in bodies.items() if body is not None})
+        bodies = {key: _score_to_bytes(score) for key, score in scores.items()}
+        self._values.put({key: body for key, body in bodies.items() if body is not None})
 
     def close(self) -> None:
         """Close the file."""
-        self._known.close()
+        self._values.close()
 
 
 def _is_short(cell: StoredCell) -> bool:
@@ -223,33 +223,33 @@ def _is_short(cell: StoredCell) -> bool:
     return cell.response is not None and len(cell.response.text or "") < MIN_CACHED_CHARACTERS
 
 
-def _body(score: Score) -> bytes | None:
+def _score_to_bytes(score: Score) -> bytes | None:
     try:
         return orjson.dumps(to_json(score))
     except TypeError:
         return None
 
 
-def _score(body: bytes) -> Score | None:
+def _score_from_bytes(body: bytes) -> Score | None:
     """Return a stored score; None if it is not valid."""
     try:
         score = from_json(Score, orjson.loads(body))
     except (ValueError, TypeError, AttributeError):
         return None
-    sensible = (
+    is_valid = (
         isinstance(score.scorer, str)
         and score.outcome in _OUTCOMES
         and (score.outcome == "scored") == isinstance(score.value, float)
         and score.tier in (None, "stated", "inferred")
     )
-    return score if sensible else None
+    return score if is_valid else None
 
 
 # Cached cosines: an encoder takes longer than the rest of a report.
 
 
 COSINES_FILE = "cosines.db"
-_NONE = b""
+_NO_COSINE = b""
 
 
 class Cosine(Protocol):
@@ -269,7 +269,7 @@ class CachedEncoder:
         self.name = name
         self._fingerprint = key_of(name.encode(), version.encode(), code_fingerprint())
         self._load = load
-        self._known = ValueCache(COSINES_FILE, path)
+        self._values = ValueCache(COSINES_FILE, path)
 
     def cosine(self, first: Sequence[str], second: Sequence[str]) -> list[float | None]:
         """Return the cosine of each pair; None if either text is empty."""
@@ -278,21 +278,21 @@ class CachedEncoder:
             key_of(self._fingerprint, *(text.encode("utf-8", "surrogatepass") for text in pair))
             for pair in pairs
         ]
-        values = self._known.find(keys)
-        fresh = [n for n, key in enumerate(keys) if not _is_cosine(values.get(key))]
-        if fresh:
-            compared = self._load().cosine([first[n] for n in fresh], [second[n] for n in fresh])
-            made = {
-                keys[n]: _packed_cosine(value) for n, value in zip(fresh, compared, strict=True)
+        values = self._values.find(keys)
+        new = [n for n, key in enumerate(keys) if not _is_cosine(values.get(key))]
+        if new:
+            compared = self._load().cosine([first[n] for n in new], [second[n] for n in new])
+            computed = {
+                keys[n]: _packed_cosine(value) for n, value in zip(new, compared, strict=True)
             }
-            self._known.put(made)
-            values.update(made)
-        self._known.close()
+            self._values.put(computed)
+            values.update(computed)
+        self._values.close()
         return [struct.unpack("<d", values[key])[0] if values[key] else None for key in keys]
 
 
 def _packed_cosine(value: float | None) -> bytes:
-    return _NONE if value is None else struct.pack("<d", value)
+    return _NO_COSINE if value is None else struct.pack("<d", value)
 
 
 def _is_cosine(body: object) -> bool:

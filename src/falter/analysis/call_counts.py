@@ -42,16 +42,16 @@ class CallCounts:
         """
         if score is None or score.outcome != "scored":
             return
-        parts = (score.reason or "").split("; ")
-        way = parts[-1] if parts[-1] in (NATIVE, FROM_TEXT) else ""
-        self.how.setdefault(column, Counter())[way] += 1
+        reasons = (score.reason or "").split("; ")
+        form = reasons[-1] if reasons[-1] in (NATIVE, FROM_TEXT) else ""
+        self.how.setdefault(column, Counter())[form] += 1
         if column == 0:
             self.answers[(score.extracted or "")[:200]] += 1
             if len(self.targets) < 2:
                 self.targets.add(prompt.target)
         if not recipe.controls and (score.value or 0.0) < 1.0:
             self.differing += 1
-            self.arguments.update(match[1] for match in map(_ARGUMENT.search, parts) if match)
+            self.arguments.update(match[1] for match in map(_ARGUMENT.search, reasons) if match)
 
     def notes(self, recipes: Sequence[Recipe]) -> Iterator[str]:
         """Yield notes on the forms of calls, an argument that differs alone, a constant answer."""
@@ -77,5 +77,5 @@ class CallCounts:
                 yield sentence("notes.one_answer", answer=answer[:80], share=share)
 
 
-def _share(counts: Mapping[str, int], way: str) -> str:
-    return n.percent(counts.get(way, 0) / max(1, sum(counts.values())))
+def _share(counts: Mapping[str, int], form: str) -> str:
+    return n.percent(counts.get(form, 0) / max(1, sum(counts.values())))

@@ -58,21 +58,21 @@ def table_of(
     With `has_baseline`, condition 0 is the baseline. A planned place without a cell is missing. A
     run that a condition has for no item is not planned.
     """
-    runs = _runs(cells, len(conditions))
+    runs = _run_numbers(cells, len(conditions))
     depth = int(runs.max(initial=0)) + 1
     shape = (len(items), len(conditions), depth)
     _refuse_sparse(shape, len(cells.value), panel)
-    at = (cells.item, cells.condition, runs)
+    cell_index = (cells.item, cells.condition, runs)
     value = np.full(shape, np.nan)
     outcome = np.full(shape, MISSING, np.uint8)
     present = np.zeros(shape, np.bool_)
-    value[at], outcome[at], present[at] = cells.value, cells.outcome, True
+    value[cell_index], outcome[cell_index], present[cell_index] = cells.value, cells.outcome, True
     planned: NDArray[np.bool_] = np.asarray(present.any(axis=0))
     planned[:, 0] = True
     output = None
     if cells.output is not None:
         output = np.full(shape, -1, np.int32)
-        output[at] = cells.output
+        output[cell_index] = cells.output
     status = np.full((1, len(conditions), 1), STATUSES.index("changed"), np.uint8)
     recipes = [condition_recipe(condition) for condition in conditions]
     if has_baseline:
@@ -112,16 +112,16 @@ def _refuse_sparse(shape: tuple[int, int, int], cells: int, panel: Panel) -> Non
         )
 
 
-def _runs(cells: PanelCells, conditions: int) -> Ints:
+def _run_numbers(cells: PanelCells, conditions: int) -> Ints:
     """Return every cell's place among the runs of its item and condition, from 0."""
     key = cells.item.astype(np.int64) * conditions + cells.condition
     order = np.lexsort((cells.run, key))
     ordered = key[order]
     # The first place of each item and condition in the sorted cells.
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    within = np.arange(len(key)) - np.repeat(starts, np.diff(np.append(starts, len(key))))
+    number_within = np.arange(len(key)) - np.repeat(starts, np.diff(np.append(starts, len(key))))
     places = np.empty(len(key), dtype=np.int32)
-    places[order] = within
+    places[order] = number_within
     return places
 
 
@@ -134,8 +134,8 @@ Floats = NDArray[np.float64]
 def model_names(tables: Sequence[Table]) -> dict[str, str]:
     """Return model names by id. Models with the same name get the beginning of their id."""
     labels = {table.panel.model.id: table.panel.model.label for table in tables}
-    twice = {label for label, count in Counter(labels.values()).items() if count > 1}
-    return {i: f"{name}@{short(i, 6)}" if name in twice else name for i, name in labels.items()}
+    ambiguous = {label for label, count in Counter(labels.values()).items() if count > 1}
+    return {i: f"{name}@{short(i, 6)}" if name in ambiguous else name for i, name in labels.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,42 +175,42 @@ def stacks(tables: Sequence[Table], *, strict: bool) -> tuple[Stack, ...]:
 
 
 def _stack(task: str, tables: Sequence[Table], names: Mapping[str, str], strict: bool) -> Stack:
-    shared = reduce(lambda a, b: a & b, ({r.id for r in t.recipes} for t in tables))
+    shared_ids = reduce(lambda a, b: a & b, ({r.id for r in t.recipes} for t in tables))
     has_baseline = all(table.has_baseline for table in tables)
-    recipes = [r for r in tables[0].recipes if r.id in shared]
+    recipes = [r for r in tables[0].recipes if r.id in shared_ids]
     labels = {r.id: r.label for table in tables for r in table.recipes}
     items = sorted({item for table in tables for item in table.items})
-    rows_of = {item: n for n, item in enumerate(items)}
-    # Asking the baseline once more is noise: it would count as a condition without an effect.
+    row_of = {item: n for n, item in enumerate(items)}
+    # A repeated baseline only shows noise: it would count as a condition without an effect.
     repeated = [
         n for n, r in enumerate(recipes) if not r.perturbs and (r.repeat or not has_baseline)
     ]
-    cubes, layers = {}, []
+    cubes, matrices = {}, []
     clusters: dict[str, str] = {}
     changed = np.zeros((len(items), len(recipes)), dtype=bool)
     for table in tables:
         columns_of = {r.id: n for n, r in enumerate(table.recipes)}
         columns = [columns_of[r.id] for r in recipes]
-        rows = [rows_of[item] for item in table.items]
+        rows = [row_of[item] for item in table.items]
         changed[rows] |= table.changed()[:, columns]
         in_cube = [column for n, column in enumerate(columns) if n not in repeated]
         cube = table.cube(in_cube, strict=strict)
         cubes[names[table.panel.model.id]] = _aligned_rows(cube, rows, len(items))
         matrix = table.carry(table.matrix(strict=strict))[:, columns]
-        layers.append(_aligned_rows(matrix, rows, len(items)))
+        matrices.append(_aligned_rows(matrix, rows, len(items)))
         if table.clusters is not None:
             clusters |= dict(zip(table.items, table.clusters, strict=True))
     return Stack(
         task=task,
         models=tuple(cubes),
         recipes=tuple(recipes),
-        lacking=tuple(label for i, label in labels.items() if i not in shared),
+        lacking=tuple(label for i, label in labels.items() if i not in shared_ids),
         has_baseline=has_baseline,
         repeated=tuple(repeated),
         cubes=cubes,
-        values=np.stack(layers, axis=1),
+        values=np.stack(matrices, axis=1),
         changed=changed,
-        # An item whose cluster no table knows stands alone.
+        # An item without a cluster in any table is its own cluster.
         clusters=tuple(clusters.get(item, f"item {item}") for item in items) if clusters else None,
     )
 

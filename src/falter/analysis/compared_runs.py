@@ -72,7 +72,7 @@ class TableToCompare(_Panel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Place(_Panel):
+class _RunPanel(_Panel):
     """One panel of a run, before its responses are read."""
 
     source: RunToCompare
@@ -105,27 +105,27 @@ def compare_runs(
     Raise UsageError if the results cannot be compared, and StoreError if a run is unfinished,
     unless `incomplete` is set.
     """
-    by_task, others = _shared_tasks(_places(runs, models), tasks)
-    first = next(iter(by_task.values()))
-    names = _names(first)
-    warnings = [*_warnings(first, names)]
-    if others and not tasks:
-        warnings.append(f"Left out, because not every run has it: {', '.join(others)}.")
+    by_task, unshared = _shared_tasks(_panels_of_runs(runs, models), tasks)
+    panels = next(iter(by_task.values()))
+    titles = _side_names(panels)
+    warnings = [*_comparability_warnings(panels, titles)]
+    if unshared and not tasks:
+        warnings.append(f"Left out, because not every run has it: {', '.join(unshared)}.")
     results: list[SidesCompared] = []
     sides: dict[tuple[str, int], Side] = {}
-    settings = _settings(first, margin, everyday)
+    settings = _settings_of(panels, margin, everyday)
     for task, places in by_task.items():
-        own = _names(places)
-        _require_one_scorer(places, own)
+        names = _side_names(places)
+        _require_common_scorer(places, names)
         for place in places:
             if (place.run.id, place.number) not in sides:
-                sides |= _sides(place.source, incomplete)
+                sides |= _sides_of_run(place.source, incomplete)
         named = [
             replace(sides[place.run.id, place.number], name=name)
-            for place, name in zip(places, own, strict=True)
+            for place, name in zip(places, names, strict=True)
         ]
-        results.append(_compared_sides(named, task, _settings(places, margin, everyday)))
-    return _study(results, warnings, _differing_settings(first), names, first, settings)
+        results.append(_compared_sides(named, task, _settings_of(places, margin, everyday)))
+    return _study_of(results, warnings, _differing_settings(panels), titles, panels, settings)
 
 
 def compare_tables(
@@ -136,39 +136,39 @@ def compare_tables(
     settings: Settings,
 ) -> Study:
     """Compare the results of other tools, paired by item if the sides share items."""
-    by_task, others = _shared_tasks(_places_of_models(tables, models), tasks)
-    first = next(iter(by_task.values()))
-    names = _names(first)
+    by_task, unshared = _shared_tasks(_restrict_to_models(tables, models), tasks)
+    panels = next(iter(by_task.values()))
+    titles = _side_names(panels)
     warnings = []
-    if others and not tasks:
-        warnings.append(f"Left out, because not every file has it: {', '.join(others)}.")
+    if unshared and not tasks:
+        warnings.append(f"Left out, because not every file has it: {', '.join(unshared)}.")
     results = []
     for task, places in by_task.items():
-        own = _names(places)
+        names = _side_names(places)
         scorers = [place.panel.scorer for place in places]
         if len(set(scorers)) > 1:
-            has = ", ".join(f"{n} by {scorer}" for n, scorer in zip(own, scorers, strict=True))
-            warnings.append(f"The sides were scored in different ways: {has}.")
-        sides = [Side(name=n, table=place.table) for n, place in zip(own, places, strict=True)]
+            scored = ", ".join(f"{n} by {scorer}" for n, scorer in zip(names, scorers, strict=True))
+            warnings.append(f"The sides were scored in different ways: {scored}.")
+        sides = [Side(name=n, table=place.table) for n, place in zip(names, places, strict=True)]
         results.append(_compared_sides(sides, task, settings))
     rows = {
-        "file": [place.source_name for place in first],
-        "model": [place.model for place in first],
-        "condition": [place.prompt for place in first],
+        "file": [place.source_name for place in panels],
+        "model": [place.model for place in panels],
+        "condition": [place.prompt for place in panels],
     }
-    return _study(results, warnings, _rows_that_differ(rows), names, first, settings)
+    return _study_of(results, warnings, _rows_that_differ(rows), titles, panels, settings)
 
 
-def _study(
+def _study_of(
     results: Sequence[SidesCompared],
     warnings: Sequence[str],
     differing: Sequence[tuple[str, ...]],
     names: Sequence[str],
-    first: Sequence[_Panel],
+    panels: Sequence[_Panel],
     settings: Settings,
 ) -> Study:
     figures = comparison_figures(results, warnings, differing, names)
-    models_by_name = {place.model: place.panel.model for place in first}
+    models_by_name = {place.model: place.panel.model for place in panels}
     return Study(
         id=settings.run,
         title=f"{', '.join(names[:-1])} and {names[-1]} compared",
@@ -185,7 +185,7 @@ def _study(
     )
 
 
-def _places(runs: Sequence[RunToCompare], models: Sequence[str]) -> list[_Place]:
+def _panels_of_runs(runs: Sequence[RunToCompare], models: Sequence[str]) -> list[_RunPanel]:
     """Return the panels of all runs, restricted to these models."""
     ids = Counter(source.stored.run.id for source in runs)
     for run, count in ids.items():
@@ -195,7 +195,7 @@ def _places(runs: Sequence[RunToCompare], models: Sequence[str]) -> list[_Place]
         if count > 1:
             raise DuplicateName(f"Two runs are called '{called}'", hint="give each its own name")
     places = [
-        _Place(
+        _RunPanel(
             source=source,
             number=n,
             source_name=f"the run {short(source.stored.run.id)}",
@@ -207,10 +207,10 @@ def _places(runs: Sequence[RunToCompare], models: Sequence[str]) -> list[_Place]
         for source in runs
         for n, panel in enumerate(source.stored.run.panels)
     ]
-    return _places_of_models(places, models)
+    return _restrict_to_models(places, models)
 
 
-def _places_of_models(places: Sequence[P], models: Sequence[str]) -> list[P]:
+def _restrict_to_models(places: Sequence[P], models: Sequence[str]) -> list[P]:
     known = list(dict.fromkeys(place.model for place in places))
     for name in models:
         if name not in known:
@@ -233,17 +233,17 @@ def _shared_tasks(
     by_source: dict[str, list[str]] = {}
     for place in places:
         by_source.setdefault(place.source_name, []).append(place.task)
-    in_all = [name for name in names if all(name in own for own in by_source.values())]
+    in_all = [name for name in names if all(name in tasks for tasks in by_source.values())]
     shared = [name for name in in_all if not chosen or name in chosen]
     if not shared:
-        has = "; ".join(
-            f"{name} has {', '.join(dict.fromkeys(own))}" for name, own in by_source.items()
+        listing = "; ".join(
+            f"{name} has {', '.join(dict.fromkeys(tasks))}" for name, tasks in by_source.items()
         )
         raise UsageError(
-            f"These results have no task in common: {has}",
+            f"These results have no task in common: {listing}",
             hint="compare results of the same task, or of a data file of the same name",
         )
-    by_task = {name: _one_scorer([p for p in places if p.task == name]) for name in shared}
+    by_task = {name: _by_common_scorer([p for p in places if p.task == name]) for name in shared}
     for name, sides in by_task.items():
         if len(sides) < 2:
             only = sides[0]
@@ -261,7 +261,7 @@ def _shared_tasks(
     return by_task, [name for name in names if name not in shared]
 
 
-def _one_scorer(places: Sequence[P]) -> list[P]:
+def _by_common_scorer(places: Sequence[P]) -> list[P]:
     """Return one panel for each side: of the first scorer that all sides have, if there is one."""
     sides: dict[tuple[str, str, str], list[P]] = {}
     for place in places:
@@ -275,17 +275,17 @@ def _one_scorer(places: Sequence[P]) -> list[P]:
     return [own[0] for own in sides.values()]
 
 
-def _names(places: Sequence[_Panel]) -> list[str]:
+def _side_names(places: Sequence[_Panel]) -> list[str]:
     """Return a name for each side: the user's name, or one that distinguishes the sides."""
     several = len({place.source_name for place in places}) > 1
     by_model = len({place.model for place in places}) == len(places)
     names = []
     for place in places:
-        own = [p for p in places if p.source_name == place.source_name]
+        same_source = [p for p in places if p.source_name == place.source_name]
         pieces = [place.called] if place.called else []
-        if len({p.prompt for p in own}) > 1:
+        if len({p.prompt for p in same_source}) > 1:
             pieces.append(place.prompt)
-        if len({p.model for p in own}) > 1 or (by_model and not pieces):
+        if len({p.model for p in same_source}) > 1 or (by_model and not pieces):
             pieces.append(place.model)
         if several and not place.called and not by_model:
             pieces.append(place.source_name.removeprefix("the run ")[:6])
@@ -296,46 +296,46 @@ def _names(places: Sequence[_Panel]) -> list[str]:
     ]
 
 
-def _require_one_scorer(places: Sequence[_Place], names: Sequence[str]) -> None:
+def _require_common_scorer(places: Sequence[_RunPanel], names: Sequence[str]) -> None:
     """Raise UsageError if the sides' scores have different meanings."""
     scorers = [place.panel.scorer for place in places]
     if len(set(scorers)) > 1:
-        has = ", ".join(f"{n} by {scorer}" for n, scorer in zip(names, scorers, strict=True))
+        scored = ", ".join(f"{n} by {scorer}" for n, scorer in zip(names, scorers, strict=True))
         raise UsageError(
-            f"These results were scored in different ways: {has}",
+            f"These results were scored in different ways: {scored}",
             hint=RESCORE_HINT.format("--scorer"),
         )
     if any(place.labels != places[0].labels for place in places):
-        read = "; ".join(
+        labels_by_side = "; ".join(
             f"{name}: {', '.join(place.labels)}" for name, place in zip(names, places, strict=True)
         )
         raise UsageError(
-            f"The scorer {scorers[0]} used different labels: {read}",
+            f"The scorer {scorers[0]} used different labels: {labels_by_side}",
             hint=RESCORE_HINT.format("--labels"),
         )
 
 
-def _warnings(places: Sequence[_Place], names: Sequence[str]) -> Iterator[str]:
+def _comparability_warnings(places: Sequence[_RunPanel], names: Sequence[str]) -> Iterator[str]:
     """Yield the reasons that a pair is less than the same prompt under the same conditions."""
 
-    def each(values: Sequence[Any]) -> str:
+    def by_side(values: Sequence[Any]) -> str:
         """Return every side's value if the values differ, otherwise an empty text."""
         pairs = zip(names, values, strict=True)
         return ", ".join(f"{name}: {v}" for name, v in pairs) if len(set(values)) > 1 else ""
 
     runs = [place.run for place in places]
-    if seeds := each([run.seed for run in runs]):
+    if seeds := by_side([run.seed for run in runs]):
         yield sentence("comparison.seeds", seeds=seeds)
     for what in ("draws", "repeats"):
-        if counts := each([getattr(run, what) for run in runs]):
+        if counts := by_side([getattr(run, what) for run in runs]):
             yield sentence("comparison.counts", what=what, counts=counts)
-    if rules := each([run.experiment["unparsed"] for run in runs]):
+    if rules := by_side([run.experiment["unparsed"] for run in runs]):
         yield sentence("comparison.rules", rules=rules)
-    if versions := each([run.version for run in runs]):
+    if versions := by_side([run.version for run in runs]):
         yield sentence("comparison.versions", versions=versions)
 
 
-def _sides(source: RunToCompare, incomplete: bool) -> dict[tuple[str, int], Side]:
+def _sides_of_run(source: RunToCompare, incomplete: bool) -> dict[tuple[str, int], Side]:
     """Return all panels of a run as sides, with tables and evidence but without names."""
     run = source.stored.run
     tables, evidence = tables_with_evidence(source.store, run, source.scorers)
@@ -351,9 +351,9 @@ def _sides(source: RunToCompare, incomplete: bool) -> dict[tuple[str, int], Side
                 table, panel=replace(run.panels[n], task=source.tasks[n]), rescored=False
             ),
             items=items.get(run.panels[n].task, {}),
-            evidence=own,
+            evidence=panel_evidence,
         )
-        for n, (table, own) in enumerate(zip(tables, evidence, strict=True))
+        for n, (table, panel_evidence) in enumerate(zip(tables, evidence, strict=True))
     }
 
 
@@ -374,16 +374,18 @@ def _compared_sides(sides: Sequence[Side], task: str, settings: Settings) -> Sid
     if not pairing.items:
         raise refusal(UsageError, "analysis.no_common_item", task=task)
     if not pairing.recipes and pairing.recipes_alone:
-        has = "; ".join(f"{name}: {', '.join(own)}" for name, own in pairing.recipes_alone.items())
+        listing = "; ".join(
+            f"{name}: {', '.join(own)}" for name, own in pairing.recipes_alone.items()
+        )
         raise UsageError(
-            f"These results have no recipe in common: {has}",
+            f"These results have no recipe in common: {listing}",
             hint="run one of them with the other's recipes, with the same parameters",
         )
     return compare_sides(pairing, task, settings)
 
 
-def _settings(
-    places: Sequence[_Place], margin: float, everyday: Callable[[Recipe], str]
+def _settings_of(
+    places: Sequence[_RunPanel], margin: float, everyday: Callable[[Recipe], str]
 ) -> Settings:
     first = places[0].run
     rules = {place.run.experiment["unparsed"] for place in places}
@@ -399,7 +401,7 @@ def _settings(
     )
 
 
-def _differing_settings(places: Sequence[_Place]) -> list[tuple[str, ...]]:
+def _differing_settings(places: Sequence[_RunPanel]) -> list[tuple[str, ...]]:
     """Return the settings in which the sides differ, with the value of each side."""
     runs = [place.run for place in places]
     rows: dict[str, list[Any]] = {

@@ -147,9 +147,9 @@ def pair_sides(sides: Sequence[Side]) -> Pairing:
     return Pairing(
         sides=tuple(_restricted_side(side, sorted(shared - other_text), recipes) for side in sides),
         alone={
-            side.name: tuple(sorted(own - shared))
-            for side, own in zip(sides, keys, strict=True)
-            if own - shared
+            side.name: tuple(sorted(side_keys - shared))
+            for side, side_keys in zip(sides, keys, strict=True)
+            if side_keys - shared
         },
         other_text=tuple(sorted(other_text)),
         recipes_alone=recipes_alone,
@@ -171,11 +171,11 @@ def unpaired(sides: Sequence[Side]) -> Pairing:
 def _shared_recipes(sides: Sequence[Side]) -> tuple[list[str], dict[str, tuple[str, ...]]]:
     """Return the ids of the common recipes, and for each side the labels of its other recipes."""
     labels = [{r.id: r.label for r in side.table.recipes if r.perturbs} for side in sides]
-    in_all = set.intersection(*(set(own) for own in labels))
+    in_all = set.intersection(*(set(side_labels) for side_labels in labels))
     return [recipe.id for recipe in sides[0].table.recipes if recipe.id in in_all], {
-        side.name: tuple(label for i, label in own.items() if i not in in_all)
-        for side, own in zip(sides, labels, strict=True)
-        if set(own) - in_all
+        side.name: tuple(label for i, label in side_labels.items() if i not in in_all)
+        for side, side_labels in zip(sides, labels, strict=True)
+        if set(side_labels) - in_all
     }
 
 
@@ -198,13 +198,13 @@ def _same_items(items: Sequence[Item]) -> bool:
 def _restricted_side(side: Side, keys: Sequence[str], recipes: Sequence[str]) -> Side:
     """Return the side with these items and recipes; the baseline and its repetition stay."""
     table = side.table
-    row = {key: n for n, key in enumerate(table.items)}
-    column = {recipe.id: n for n, recipe in enumerate(table.recipes)}
-    rows = [row[key] for key in keys]
+    row_of = {key: n for n, key in enumerate(table.items)}
+    column_of = {recipe.id: n for n, recipe in enumerate(table.recipes)}
+    rows = [row_of[key] for key in keys]
     columns = [n for n, recipe in enumerate(table.recipes) if not recipe.perturbs]
-    columns += [column[recipe] for recipe in recipes]
-    named: dict[str, Any] = {
-        name: None if values is None else tuple(values[row] for row in rows)
+    columns += [column_of[recipe] for recipe in recipes]
+    row_fields: dict[str, Any] = {
+        name: None if values is None else tuple(values[row_of] for row_of in rows)
         for name in ("items", "item_ids", "clusters", "families")
         for values in (getattr(table, name),)
     }
@@ -218,7 +218,7 @@ def _restricted_side(side: Side, keys: Sequence[str], recipes: Sequence[str]) ->
             _cells_at(table, rows, columns),
             recipes=tuple(table.recipes[n] for n in columns),
             doubles={},  # sides are compared under every recipe by its own name
-            **named,
+            **row_fields,
         ),
         evidence=evidence,
     )
@@ -237,18 +237,18 @@ def _cells_at(record: Cells, rows: Sequence[int], columns: Sequence[int]) -> Cel
 def compare_sides(pairing: Pairing, task: str, settings: Settings) -> SidesCompared:
     """Return all results of the sides of one task."""
     sides, paired = pairing.sides, pairing.paired
-    scores = {side.name: _scores(side.table, settings.strict) for side in sides}
-    pairs = (_pairs if paired else _independent_pairs)(pairing, scores, task, settings)
+    scores = {side.name: _scores_by_condition(side.table, settings.strict) for side in sides}
+    pairs = (_compared_pairs if paired else _independent_pairs)(pairing, scores, task, settings)
     means = [known_mean(table) for table in scores.values()]
     spread = np.ptp(np.column_stack(means), axis=1) if paired else np.zeros(0)
     ranked = np.argsort(-np.nan_to_num(spread), kind="stable")
     everyday = {recipe.label: settings.everyday(recipe) for recipe in pairing.recipes}
     return SidesCompared(
         task=task,
-        sides=tuple(_side(side, scores[side.name], settings) for side in sides),
+        sides=tuple(_compared_side(side, scores[side.name], settings) for side in sides),
         pairs=pairs,
         everyday=everyday if paired else {},
-        ranks=_ranks(list(scores), pairs),
+        ranks=_rank_ranges(list(scores), pairs),
         differing=tuple(
             (pairing.items[row], tuple(float(mean[row]) for mean in means))
             for row in ranked[:MAX_DIFFERING_ITEMS]
@@ -270,12 +270,12 @@ def _independent_pairs(
     couples = [(b, a) for a, b in combinations(scores, 2)]
     level = 1.0 - (1.0 - settings.level) / (len(couples) * (len(names) + (len(names) > 1)))
 
-    def of(side: str, column: int) -> Floats:
+    def scores_of(side: str, column: int) -> Floats:
         table = scores[side]
         return known_mean(_recipe_scores(table)) if column < 0 else np.asarray(table[:, column])
 
     def difference(later: str, earlier: str, column: int) -> ConditionDifference:
-        values = [(of(name, column), clusters[name]) for name in (later, earlier)]
+        values = [(scores_of(name, column), clusters[name]) for name in (later, earlier)]
         return _independent_difference(
             OVERALL if column < 0 else names[column], values, (settings.level, level), settings
         )
@@ -308,8 +308,8 @@ def _independent_difference(
     simultaneous one, and its interval decides the verdict.
     """
 
-    def at(level: float, estimand: str) -> Estimate:
-        one, two = (rate(values, clusters=own, level=level) for values, own in sides)
+    def estimate_at(level: float, estimand: str) -> Estimate:
+        first, second = (rate(values, clusters=own, level=level) for values, own in sides)
         estimate = Estimate(
             measure="compare.score",
             value=None,
@@ -317,42 +317,42 @@ def _independent_difference(
             estimand=f"score of the later side less the earlier, items like these{estimand}",
             level=level,
             method="none: fewer than two items",
-            items=one.items + two.items,
+            items=first.items + second.items,
             conditions=1,
-            excluded=one.excluded + two.excluded,
+            excluded=first.excluded + second.excluded,
         )
-        ends = (one.interval.low, one.interval.high, two.interval.low, two.interval.high)
-        if one.value is None or two.value is None or None in ends:
+        ends = (first.interval.low, first.interval.high, second.interval.low, second.interval.high)
+        if first.value is None or second.value is None or None in ends:
             return estimate
         low, high, other_low, other_high = (float(end or 0.0) for end in ends)
-        value = one.value - two.value
+        value = first.value - second.value
         return replace(
             estimate,
             value=value,
             status="ok",
-            low=value - math.hypot(one.value - low, other_high - two.value),
-            high=value + math.hypot(high - one.value, two.value - other_low),
+            low=value - math.hypot(first.value - low, other_high - second.value),
+            high=value + math.hypot(high - first.value, second.value - other_low),
             method="Newcombe, independent samples",
         )
 
-    together, better = at(levels[1], ", all at once"), "undecided"
-    if together.low is not None and together.high is not None:
+    simultaneous, better = estimate_at(levels[1], ", all at once"), "undecided"
+    if simultaneous.low is not None and simultaneous.high is not None:
         margin = settings.margin
-        if together.low > 0.0 or together.high < 0.0:
-            better = "later" if together.low > 0.0 else "earlier"
-        elif -margin < together.low and together.high < margin:
+        if simultaneous.low > 0.0 or simultaneous.high < 0.0:
+            better = "later" if simultaneous.low > 0.0 else "earlier"
+        elif -margin < simultaneous.low and simultaneous.high < margin:
             better = "alike"
     return ConditionDifference(
         name=name,
         better=cast(Better, better),
-        difference=at(levels[0], ""),
-        together=replace(together, measure="compare.score.together"),
+        difference=estimate_at(levels[0], ""),
+        together=replace(simultaneous, measure="compare.score.together"),
         p_equivalent=None,
-        why="" if together.value is not None else "fewer than two items have a score",
+        why="" if simultaneous.value is not None else "fewer than two items have a score",
     )
 
 
-def _scores(table: Table, strict: bool) -> Floats:
+def _scores_by_condition(table: Table, strict: bool) -> Floats:
     """Return scores (items, clean prompt and recipes), NaN where a prompt was not changed."""
     values = table.matrix(strict=strict)
     after = np.where(table.changed(), values, np.nan)[:, table.columns]
@@ -364,11 +364,11 @@ def _recipe_scores(scores: Floats) -> Floats:
     return scores[:, 1:] if scores.shape[1] > 1 else scores
 
 
-def _side(side: Side, scores: Floats, settings: Settings) -> ComparedSide:
+def _compared_side(side: Side, scores: Floats, settings: Settings) -> ComparedSide:
     table = side.table
     panel = panel_of(table, settings)
-    over = _recipe_scores(scores)
-    score = accuracy(known_mean(over), clusters=table.clusters, level=settings.level)
+    recipe_scores = _recipe_scores(scores)
+    score = accuracy(known_mean(recipe_scores), clusters=table.clusters, level=settings.level)
     return ComparedSide(
         name=side.name,
         panel=panel
@@ -377,7 +377,7 @@ def _side(side: Side, scores: Floats, settings: Settings) -> ComparedSide:
         score=replace(
             score,
             estimand="mean score over these recipes, items like these",
-            conditions=over.shape[1],
+            conditions=recipe_scores.shape[1],
             group={"task": panel.panel.task, "side": side.name},
             signature=panel.signature,
             seed=settings.seed,
@@ -386,24 +386,24 @@ def _side(side: Side, scores: Floats, settings: Settings) -> ComparedSide:
     )
 
 
-def _pairs(
+def _compared_pairs(
     pairing: Pairing, scores: Mapping[str, Floats], task: str, settings: Settings
 ) -> tuple[ComparedPair, ...]:
     options = {"clusters": pairing.sides[0].table.clusters, **settings.bootstrap}
     names = [CLEAN_PROMPT, *(recipe.label for recipe in pairing.recipes)]
-    under = compare_conditions(
+    pairs = compare_conditions(
         scores, names=names, averaged=names[1:] or None, margin=settings.margin, **options
     )
     if not pairing.recipes:
-        return tuple(_signed_pair(p, None, task, settings) for p in under)
+        return tuple(_signed_pair(p, None, task, settings) for p in pairs)
     latest_first = {
-        side.name: _answers(side.table, settings.strict) for side in reversed(pairing.sides)
+        side.name: _answers_of(side.table, settings.strict) for side in reversed(pairing.sides)
     }
     numbers = {(p.first, p.second): p for p in compare_family(latest_first, **options)}
-    return tuple(_signed_pair(p, numbers[p.later, p.earlier], task, settings) for p in under)
+    return tuple(_signed_pair(p, numbers[p.later, p.earlier], task, settings) for p in pairs)
 
 
-def _answers(table: Table, strict: bool) -> Answers:
+def _answers_of(table: Table, strict: bool) -> Answers:
     values = table.carry(table.matrix(strict=strict))
     return Answers(
         baseline=values[:, 0],
@@ -416,12 +416,12 @@ def _signed_pair(
     pair: PairUnderConditions, numbers: PairComparison | None, task: str, settings: Settings
 ) -> ComparedPair:
     """Return the pair with provenance on every estimate: task, sides, signature and seed."""
-    about = {"task": task, "sides": f"{pair.later} less {pair.earlier}"}
+    subject = {"task": task, "sides": f"{pair.later} less {pair.earlier}"}
 
     def sign(estimate: Estimate, **group: str) -> Estimate:
         return replace(
             estimate,
-            group={**about, **group},
+            group={**subject, **group},
             signature=settings.signature,
             seed=settings.seed,
         )
@@ -437,7 +437,7 @@ def _signed_pair(
     )
 
 
-def _ranks(names: Sequence[str], pairs: Sequence[ComparedPair]) -> dict[str, tuple[int, int]]:
+def _rank_ranges(names: Sequence[str], pairs: Sequence[ComparedPair]) -> dict[str, tuple[int, int]]:
     """Return each side's rank range, from the sides shown to be better and to be worse.
 
     The best rank is 1 + the better sides, the worst all sides less the worse ones.

@@ -47,14 +47,14 @@ def comparison_figures(
     """
     figures: list[Figure] = []
     if warnings:
-        figures.append(_warning("comparison-warnings", "Before you read on", warnings))
+        figures.append(_warning_figure("comparison-warnings", "Before you read on", warnings))
     for place, result in enumerate(results, start=1):
         several = len(results) > 1
         figures += [
             replace(figure, name=f"{figure.name}-{place}", section=result.task)
             if several
             else figure
-            for figure in _task(result)
+            for figure in _task_figures(result)
         ]
     if settings:
         columns = [Column(name=name) for name in names]
@@ -62,32 +62,32 @@ def comparison_figures(
     return tuple(figures)
 
 
-def _warning(name: str, title: str, text: Sequence[str]) -> Statement:
+def _warning_figure(name: str, title: str, text: Sequence[str]) -> Statement:
     return Statement(name=name, title=title, text=tuple(text), kind="warning")
 
 
-def _task(result: SidesCompared) -> Iterator[Figure]:
+def _task_figures(result: SidesCompared) -> Iterator[Figure]:
     yield Statement(
         name="comparison",
         title=f"Compared on {result.task}",
-        text=tuple(_verdicts(result)),
+        text=tuple(_verdict_sentences(result)),
         kind="answer",
     )
     left_out = tuple(_left_out_sentences(result))
     if left_out:
-        yield _warning("unpaired", "Not paired", left_out)
-    yield _sides(result)
-    yield _differences(result)
-    for place, pair in enumerate(result.pairs if result.pairing.recipes else (), start=1):
-        ending = "" if len(result.pairs) == 1 else f"-{place}"
-        yield _better_under(pair, result, ending)
+        yield _warning_figure("unpaired", "Not paired", left_out)
+    yield _sides_table(result)
+    yield _differences_table(result)
+    for number, pair in enumerate(result.pairs if result.pairing.recipes else (), start=1):
+        ending = "" if len(result.pairs) == 1 else f"-{number}"
+        yield _forest_by_condition(pair, result, ending)
     if len(result.sides) > 2:
-        yield _ranks(result)
-    yield from _parts(result)
-    yield from _differing_items(result)
+        yield _ranks_table(result)
+    yield from _parts_tables(result)
+    yield from _differing_items_tables(result)
 
 
-def _sides(result: SidesCompared) -> Grid:
+def _sides_table(result: SidesCompared) -> Grid:
     """Return the table of each side's own results."""
     recipes, with_model = (
         bool(result.pairing.recipes),
@@ -100,20 +100,20 @@ def _sides(result: SidesCompared) -> Grid:
         unpaired=not result.pairing.paired,
         recipes=recipes,
         score="Clean prompt" if recipes else "Score",
-        items=_items(result),
+        items=_items_text(result),
         scorer=result.sides[0].panel.panel.scorer,
     )
     return replace(grid, labels=1 + with_model)
 
 
-def _items(result: SidesCompared) -> str:
+def _items_text(result: SidesCompared) -> str:
     """Return the items and recipes in words: `the 60 paired items and all 3 recipes`."""
     count = len(result.pairing.items)
     items = f"the {n.whole(count)} paired items" if result.pairing.paired else "each side's items"
-    return f"{items} and {_recipes(result)}" if result.pairing.recipes else items
+    return f"{items} and {_recipes_text(result)}" if result.pairing.recipes else items
 
 
-def _differences(result: SidesCompared) -> Grid:
+def _differences_table(result: SidesCompared) -> Grid:
     """Return the table of differences between sides, with a row for each pair."""
     recipes, paired = bool(result.pairing.recipes), result.pairing.paired
     cancels = "Whole items are paired, so what they have in common cancels. " if paired else ""
@@ -131,27 +131,27 @@ def _differences(result: SidesCompared) -> Grid:
     )
 
 
-def _better_under(pair: ComparedPair, result: SidesCompared, ending: str) -> Forest:
+def _forest_by_condition(pair: ComparedPair, result: SidesCompared, ending: str) -> Forest:
     """Return the forest plot of the difference between two sides under each condition."""
-    scores = {side.name: _by_condition(side.panel) for side in result.sides}
+    scores = {side.name: _scores_by_condition(side.panel) for side in result.sides}
 
-    def row(one: ConditionDifference, label: str = "") -> ForestRow:
+    def row(condition: ConditionDifference, label: str = "") -> ForestRow:
         return ForestRow(
-            label=label or one.name,
+            label=label or condition.name,
             kind="total" if label else "member",
-            everyday=result.everyday.get(one.name, ""),
-            estimate=one.together,
-            own=(one.difference.low, one.difference.high),
-            verdict=VERDICTS[one.better],
+            everyday=result.everyday.get(condition.name, ""),
+            estimate=condition.together,
+            own=(condition.difference.low, condition.difference.high),
+            verdict=VERDICTS[condition.better],
             cells=(
-                scores[pair.later].get(one.name),
-                scores[pair.earlier].get(one.name),
-                pair.better(one),
+                scores[pair.later].get(condition.name),
+                scores[pair.earlier].get(condition.name),
+                pair.better(condition),
             ),
         )
 
     clean, *recipes = pair.conditions
-    ranked = sorted(recipes, key=lambda one: -(one.difference.value or 0.0))
+    ranked = sorted(recipes, key=lambda condition: -(condition.difference.value or 0.0))
     paired = result.pairing.paired
     have, both = ("both have", " for both") if paired else ("each has", "")
     rows = (row(clean), *map(row, ranked), row(pair.overall, "all recipes"))
@@ -170,14 +170,14 @@ def _better_under(pair: ComparedPair, result: SidesCompared, ending: str) -> For
     return Forest(rows=rows, **about)
 
 
-def _by_condition(panel: PanelResult) -> dict[str, Estimate]:
+def _scores_by_condition(panel: PanelResult) -> dict[str, Estimate]:
     return {
         CLEAN_PROMPT: panel.baseline,
         **{recipe.label: recipe.accuracy for recipe in panel.recipes},
     }
 
 
-def _ranks(result: SidesCompared) -> Grid:
+def _ranks_table(result: SidesCompared) -> Grid:
     ranks = {
         "best": lambda side: result.ranks[side.name][0],
         "worst": lambda side: result.ranks[side.name][1],
@@ -185,7 +185,7 @@ def _ranks(result: SidesCompared) -> Grid:
     return declaration.grid("rank-sets", result.sides, ranks)
 
 
-def _parts(result: SidesCompared) -> Iterator[Figure]:
+def _parts_tables(result: SidesCompared) -> Iterator[Figure]:
     """Yield the table of the parts of every drop, side by side, if every side has them."""
     splits = {
         side.name: {part.label: part.split for part in side.panel.parts} for side in result.sides
@@ -200,7 +200,7 @@ def _parts(result: SidesCompared) -> Iterator[Figure]:
     yield Grid(rows=tuple(rows), **declaration("parts-compared"))
 
 
-def _differing_items(result: SidesCompared) -> Iterator[Figure]:
+def _differing_items_tables(result: SidesCompared) -> Iterator[Figure]:
     """Yield the table of the items whose scores differ most between sides."""
     if not result.differing:
         return
@@ -219,13 +219,13 @@ def _differing_items(result: SidesCompared) -> Iterator[Figure]:
     yield Grid(rows=tuple((key, *means) for key, means in result.differing), **about)
 
 
-def _recipes(result: SidesCompared) -> str:
+def _recipes_text(result: SidesCompared) -> str:
     """Return the recipes in words, such as `all 3 recipes`; without recipes, the items."""
     count = len(result.pairing.recipes)
-    return all_recipes(count) if count else _items(result)
+    return all_recipes(count) if count else _items_text(result)
 
 
-def _verdicts(result: SidesCompared) -> Iterator[str]:
+def _verdict_sentences(result: SidesCompared) -> Iterator[str]:
     """Yield the lines on unparsed responses, the ranking, each pair, and who loses more."""
     for side in result.sides:
         counts = side.panel.counts
@@ -234,17 +234,17 @@ def _verdicts(result: SidesCompared) -> Iterator[str]:
             unread = n.whole(counts.unread)
             yield sentence("comparison.unread", unread=unread, answers=answers, side=side.name)
     if len(result.pairs) > 1:
-        yield _ranking(result)
+        yield _ranking_sentence(result)
     for pair in result.pairs:
-        under = f"; {_verdicts_by_condition(pair, result)}" if result.pairing.recipes else ""
-        yield f"{_overall_verdict(pair, result)}{under}."
+        under = f"; {_verdicts_by_condition_text(pair, result)}" if result.pairing.recipes else ""
+        yield f"{_overall_verdict_text(pair, result)}{under}."
     sides = {side.name: side.panel for side in result.sides}
     for pair in result.pairs:
         if pair.numbers is not None:
             yield _robustness_sentence(pair, pair.numbers, sides)
 
 
-def _ranking(result: SidesCompared) -> str:
+def _ranking_sentence(result: SidesCompared) -> str:
     """Return the sentence on the side that is better than all others, with the ranks."""
     best = [name for name, (_, worst) in result.ranks.items() if worst == 1]
     ranks = [
@@ -253,30 +253,30 @@ def _ranking(result: SidesCompared) -> str:
     ]
     name = "comparison.best" if best else "comparison.no_best"
     side = best[0] if best else ""
-    return sentence(name, side=side, recipes=_recipes(result), ranks=listed(ranks))
+    return sentence(name, side=side, recipes=_recipes_text(result), ranks=listed(ranks))
 
 
-def _overall_verdict(pair: ComparedPair, result: SidesCompared) -> str:
-    one, both = pair.overall, {"later": pair.later, "earlier": pair.earlier}
-    recipes, value = _recipes(result), one.together.value
+def _overall_verdict_text(pair: ComparedPair, result: SidesCompared) -> str:
+    one, names = pair.overall, {"later": pair.later, "earlier": pair.earlier}
+    recipes, value = _recipes_text(result), one.together.value
     if value is None:
-        return sentence("comparison.unknown", recipes=recipes, **both, why=one.why)
-    if one.better in both:
+        return sentence("comparison.unknown", recipes=recipes, **names, why=one.why)
+    if one.better in names:
         behind = pair.earlier if one.better == "later" else pair.later
         return sentence(
             "comparison.better",
             ahead=pair.better(one),
             than="" if len(result.pairs) == 1 else f" than {behind}",
             points=n.decimal(abs(100 * value)),
-            interval=_interval(one),
+            interval=_interval_of(one),
             recipes=recipes,
         )
     difference = sentence(
-        "comparison.difference", less=pair.less, points=n.points(value), interval=_interval(one)
+        "comparison.difference", less=pair.less, points=n.points(value), interval=_interval_of(one)
     )
     return sentence(
         "comparison.alike" if one.better == "alike" else "comparison.open",
-        **both,
+        **names,
         recipes=recipes,
         difference=difference.rstrip(),
         margin=n.decimal(100 * result.margin),
@@ -284,36 +284,36 @@ def _overall_verdict(pair: ComparedPair, result: SidesCompared) -> str:
     )
 
 
-def _interval(one: ConditionDifference) -> str:
+def _interval_of(difference: ConditionDifference) -> str:
     """Return the interval from the better side's view: `[1.2, 7.0]`."""
-    low, high = one.together.low, one.together.high
+    low, high = difference.together.low, difference.together.high
     if low is None or high is None:
         return ""
-    if one.better == "earlier":
+    if difference.better == "earlier":
         low, high = -high, -low
     return f"[{n.decimal(100 * low)}, {n.decimal(100 * high)}]"
 
 
-def _verdicts_by_condition(pair: ComparedPair, result: SidesCompared) -> str:
+def _verdicts_by_condition_text(pair: ComparedPair, result: SidesCompared) -> str:
     """Return the verdicts by condition: `under typos B is better, under casing both are alike`."""
-    said = []
+    phrases = []
     for better in ("later", "earlier", "alike"):
-        some = [one for one in pair.conditions if one.better == better]
-        if some:
+        decided = [one for one in pair.conditions if one.better == better]
+        if decided:
             name = "comparison.under_alike" if better == "alike" else "comparison.under_better"
-            side = pair.better(some[0])
-            said.append(sentence(name, conditions=_conditions_text(some, result), side=side))
-    left = [one for one in pair.conditions if one.better == "undecided"]
-    if left:
-        where = _conditions_text(left, result)
-        recipes = [one for one in left if one.name != CLEAN_PROMPT]
-        clean = f"with the {CLEAN_PROMPT} and " if len(recipes) < len(left) else ""
-        if len(left) == len(pair.conditions):
+            side = pair.better(decided[0])
+            phrases.append(sentence(name, conditions=_conditions_text(decided, result), side=side))
+    undecided = [one for one in pair.conditions if one.better == "undecided"]
+    if undecided:
+        where = _conditions_text(undecided, result)
+        recipes = [one for one in undecided if one.name != CLEAN_PROMPT]
+        clean = f"with the {CLEAN_PROMPT} and " if len(recipes) < len(undecided) else ""
+        if len(undecided) == len(pair.conditions):
             where = f"{clean}under each recipe by itself"
         elif len(recipes) > MAX_NAMED:
             where = f"{clean}under the other {len(recipes)}"
-        said.append(sentence("comparison.under_nothing", conditions=where))
-    return ", ".join(said)
+        phrases.append(sentence("comparison.under_nothing", conditions=where))
+    return ", ".join(phrases)
 
 
 def _conditions_text(conditions: Sequence[ConditionDifference], result: SidesCompared) -> str:
@@ -333,25 +333,25 @@ def _robustness_sentence(
 ) -> str:
     """Return the sentence on the side that loses more to the recipes."""
     drop, p = numbers.drop, numbers.adjusted["drop"]
-    value, both = drop.value, {"later": pair.later, "earlier": pair.earlier}
+    value, names = drop.value, {"later": pair.later, "earlier": pair.earlier}
     if value is None:
-        return sentence("comparison.loss_unknown", **both)
-    shown = {"drop": n.shown(drop, "points").text, "less": pair.less}
+        return sentence("comparison.loss_unknown", **names)
+    words = {"drop": n.shown(drop, "points").text, "less": pair.less}
     if p is None or p >= 1.0 - drop.level or value == 0.0 or drop.low is None:
-        return sentence("comparison.robust_open", **both, **shown)
+        return sentence("comparison.robust_open", **names, **words)
     more, fewer = (pair.later, pair.earlier) if value > 0.0 else (pair.earlier, pair.later)
-    shown |= {"fewer": fewer, "more": more, "points": n.decimal(abs(100 * value))}
+    words |= {"fewer": fewer, "more": more, "points": n.decimal(abs(100 * value))}
     if sides[fewer].baseline.value == 0.0:
         return sentence(
-            "comparison.nothing_to_lose", **shown, why=sentence("comparison.none_right")
+            "comparison.nothing_to_lose", **words, why=sentence("comparison.none_right")
         )
     if sides[fewer].at_chance:
-        return sentence("comparison.nothing_to_lose", **shown, why=sentence("comparison.at_chance"))
-    clean, but = pair.conditions[0], ""
-    if clean.better in both and pair.better(clean) != fewer:
+        return sentence("comparison.nothing_to_lose", **words, why=sentence("comparison.at_chance"))
+    clean, limit = pair.conditions[0], ""
+    if clean.better in names and pair.better(clean) != fewer:
         points = n.decimal(abs(100 * (clean.together.value or 0.0)))
-        but = sentence("comparison.less_to_lose", points=points)
-    return sentence("comparison.robust", **shown, but=but)
+        limit = sentence("comparison.less_to_lose", points=points)
+    return sentence("comparison.robust", **words, but=limit)
 
 
 def _left_out_sentences(result: SidesCompared) -> Iterator[str]:

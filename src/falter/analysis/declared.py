@@ -41,10 +41,10 @@ class Declared:
             elif isinstance(value, list):
                 settings[setting] = tuple(value)
         if "columns" in settings:
-            shown = _columns(settings["columns"], columns, values)
+            shown = _shown_columns(settings["columns"], columns, values)
             settings["columns"] = tuple(column for column, _ in shown)
         if "text" in settings:
-            settings["text"] = tuple(_sentences(settings["text"], text, values))
+            settings["text"] = tuple(_shown_sentences(settings["text"], text, values))
         return settings
 
     def grid(
@@ -54,8 +54,8 @@ class Declared:
         """Return a table with a row for each record, filled as its columns declare."""
         declared = _declarations(self.package, self.folder)[figure]["columns"]
         fills = [
-            (cells or {}).get(of) or partial(_attribute, path=of.split("."))
-            for _, of in _columns(declared, (), values)
+            (cells or {}).get(source) or partial(_attribute, path=source.split("."))
+            for _, source in _shown_columns(declared, (), values)
         ]
         rows = tuple(tuple(fill(record) for fill in fills) for record in records)
         return Grid(rows=rows, **self(figure, text=text, **values))
@@ -76,31 +76,31 @@ def _declarations(package: str, folder: str) -> Mapping[str, Mapping[str, Any]]:
     return figures
 
 
-def _columns(
-    declared: Sequence[Any], more: Iterable[Column], values: Mapping[str, Any]
+def _shown_columns(
+    declared: Sequence[Any], run_columns: Iterable[Column], values: Mapping[str, Any]
 ) -> Iterator[tuple[Column, str]]:
     """Yield the shown columns, each with the source of its values."""
     for entry in declared:
         if entry == RUN_DEPENDENT:
-            yield from ((column, "") for column in more)
+            yield from ((column, "") for column in run_columns)
             continue
         settings = {"name": entry} if isinstance(entry, str) else dict(entry)
         if not values.get(settings.pop("when", ""), True):
             continue
         names = settings.pop("names", None) or [settings["name"]]
-        fills = settings.pop("of", "")
-        fills = [fills] * len(names) if isinstance(fills, str) else fills
-        for name, of in zip(names, fills, strict=True):
-            words = {**settings, "name": name}
-            yield Column(**{key: word.format(**values) for key, word in words.items()}), of
+        sources = settings.pop("of", "")
+        sources = [sources] * len(names) if isinstance(sources, str) else sources
+        for name, source in zip(names, sources, strict=True):
+            templates = {**settings, "name": name}
+            yield Column(**{key: word.format(**values) for key, word in templates.items()}), source
 
 
-def _sentences(
-    declared: Sequence[Any], more: Iterable[str], values: Mapping[str, Any]
+def _shown_sentences(
+    declared: Sequence[Any], run_sentences: Iterable[str], values: Mapping[str, Any]
 ) -> Iterator[str]:
     for sentence in declared:
         if sentence == RUN_DEPENDENT:
-            yield from more
+            yield from run_sentences
         elif isinstance(sentence, str):
             yield sentence.format(**values)
         elif values[sentence["when"]]:

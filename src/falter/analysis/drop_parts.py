@@ -69,16 +69,16 @@ def second_reading(table: Table, evidence: Evidence, settings: Settings) -> Seco
     """
     if evidence.reader is None:
         return None
-    came = ~np.isin(table.outcome, (FAILED, MISSING))
-    apart = np.abs(table.scores(strict=True) - evidence.reread) >= 0.5  # False where unread
-    different = int((apart & came).sum())
+    answered = ~np.isin(table.outcome, (FAILED, MISSING))
+    differs = np.abs(table.scores(strict=True) - evidence.reread) >= 0.5  # False where unread
+    different = int((differs & answered).sum())
     recipes: tuple[str, ...] = ()
     if different:
-        own, other = family_of(table, settings), family_of(evidence.as_read(table), settings)
-        recipes = recipes_with_other_verdict(own, other)
+        first, second = family_of(table, settings), family_of(evidence.as_read(table), settings)
+        recipes = recipes_with_other_verdict(first, second)
     return SecondReading(
         reader=evidence.reader,
-        answers=int(came.sum()),
+        answers=int(answered.sum()),
         different=different,
         recipes=recipes,
     )
@@ -97,15 +97,15 @@ def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[Reci
         0,
         *(n for n, recipe in enumerate(table.recipes) if recipe.repeat and not recipe.perturbs),
     ]
-    # FAILED and MISSING are no states of a response; the scores of these cells are NaN.
+    # FAILED and MISSING are not states of a response; the scores of these cells are NaN.
     states = np.where(np.isin(table.outcome, UNREADABLE), table.outcome, SCORED)
-    asked_again = scores[:, again].reshape(len(table.items), -1)
+    repeated_scores = scores[:, again].reshape(len(table.items), -1)
     options = {"clusters": table.clusters, **settings.bootstrap}
 
-    def of(n: int) -> RecipeParts:
-        label, ours = table.recipes[n].label, changed[:, n, None]
+    def recipe_parts(n: int) -> RecipeParts:
+        label, column_changed = table.recipes[n].label, changed[:, n, None]
         again = evidence.reread[:, 0], evidence.reread[:, n]
-        after = np.where(ours, scores[:, n], np.nan)
+        after = np.where(column_changed, scores[:, n], np.nan)
         split = drop_parts(
             scores[:, 0],
             after,
@@ -116,9 +116,9 @@ def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[Reci
             clusters=table.clusters,
             level=settings.level,
         )
-        turned = churn(scores[:, 0], after, asked_again, **options)
+        flips = churn(scores[:, 0], after, repeated_scores, **options)
 
-        def signed(estimate: Estimate) -> Estimate:
+        def with_reader(estimate: Estimate) -> Estimate:
             estimate = sign(estimate, recipe=label)
             reader = f"second reader {evidence.reader or 'none'}"
             return replace(estimate, signature=f"{estimate.signature} | {reader}")
@@ -126,11 +126,11 @@ def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[Reci
         return RecipeParts(
             label=label,
             reader=evidence.reader,
-            split=map_estimates(split, signed),
-            churn=map_estimates(turned, signed),
+            split=map_estimates(split, with_reader),
+            churn=map_estimates(flips, with_reader),
         )
 
-    return tuple(of(n) for n in table.distinct)
+    return tuple(recipe_parts(n) for n in table.distinct)
 
 
 def tables_with_evidence(
@@ -138,7 +138,7 @@ def tables_with_evidence(
 ) -> tuple[list[Table], list[Evidence]]:
     """Return a table and its evidence for each panel, in one pass over the cells."""
     seconds = [second_reader(scorers[panel.scorer]) for panel in run.panels]
-    checks = _Checks(store, run)
+    checks = _MeaningChecks(store, run)
     builders = [TableBuilder(run, place) for place in range(len(run.panels))]
     gathered = [_EvidenceBuilder(run) for _ in run.panels]
     sections: Literal["texts"] | bool = "texts" if checks.recipes else False
@@ -149,24 +149,24 @@ def tables_with_evidence(
     tables = [builder.table() for builder in builders]
     return tables, [
         Evidence(
-            reread=found.reread(table),
-            meaning_fails=found.marked(found.fails, table),
-            served_differently=found.marked(found.elsewhere, table),
+            reread=collected.reread(table),
+            meaning_fails=collected.mask_of(collected.fails, table),
+            served_differently=collected.mask_of(collected.served_elsewhere, table),
             checked=checks.recipes,
             reader=None if reader is None else reader.name,
         )
-        for table, found, reader in zip(tables, gathered, seconds, strict=True)
+        for table, collected, reader in zip(tables, gathered, seconds, strict=True)
     ]
 
 
-class _Checks:
+class _MeaningChecks:
     """Meaning checks of a run's prompts. Each prompt is checked once for all models, and cached."""
 
     def __init__(self, store: Store, run: Run) -> None:
         self._language = run.experiment.get("language") or "en"
-        self._found: dict[tuple[str, str, int, int], bool] = {}
-        self._known, self._fresh = ValueCache(CHECKS_FILE), dict[bytes, bytes]()
-        self._has_known = self._known.path.exists()
+        self._fails_by_prompt: dict[tuple[str, str, int, int], bool] = {}
+        self._cache, self._uncached = ValueCache(CHECKS_FILE), dict[bytes, bytes]()
+        self._cache_exists = self._cache.path.exists()
         steps = frozenset(n for n, recipe in enumerate(run.recipes) if recipe.steps)
         counts = store.item_counts(run)
         sizes: dict[str, int] = {}
@@ -181,23 +181,23 @@ class _Checks:
             return False
         text = hash(tuple(s.text for v in (before, after) for s in v.prompt.sections))
         key = (after.item.id, after.recipe.id, after.draw, text)
-        if key not in self._found:
-            self._found[key] = self._cached_or_checked(before.prompt, after.prompt)
-        return self._found[key]
+        if key not in self._fails_by_prompt:
+            self._fails_by_prompt[key] = self._cached_or_checked(before.prompt, after.prompt)
+        return self._fails_by_prompt[key]
 
     def close(self) -> None:
         """Write the new results to the cache."""
-        self._known.put(self._fresh)
-        self._known.close()
+        self._cache.put(self._uncached)
+        self._cache.close()
 
     def _cached_or_checked(self, before: Prompt, after: Prompt) -> bool:
         identities = canonical([before.identity(), after.identity()])
         key = key_of(code_fingerprint(), self._language.encode(), identities)
-        known = self._known.find([key]).get(key) if self._has_known else None
-        if known in (b"0", b"1"):
-            return known == b"1"
+        cached = self._cache.find([key]).get(key) if self._cache_exists else None
+        if cached in (b"0", b"1"):
+            return cached == b"1"
         fails = loses_meaning(before, after, self._language)
-        self._fresh[key] = b"1" if fails else b"0"
+        self._uncached[key] = b"1" if fails else b"0"
         return fails
 
 
@@ -212,11 +212,11 @@ class _EvidenceBuilder:
         self._rows: dict[str, int] = {}
         self._columns = {recipe.id: n for n, recipe in enumerate(run.recipes)}
         self._cell_places, self._reread = array("q"), array("d")
-        self.fails, self.elsewhere = bytearray(), bytearray()
+        self.fails, self.served_elsewhere = bytearray(), bytearray()
         self._baseline: Variant | None = None
         self._hosts: set[str] = set()
 
-    def add(self, cell: StoredCell, second: Score | None, checks: _Checks) -> None:
+    def add(self, cell: StoredCell, second: Score | None, checks: _MeaningChecks) -> None:
         variant, column = cell.variant, self._columns[cell.variant.recipe.id]
         host = None if cell.response is None else cell.response.served_by
         if column == 0:
@@ -228,7 +228,7 @@ class _EvidenceBuilder:
         value = None if second is None else second.value
         self._cell_places.append(self._place(cell, column))
         self._reread.append(math.nan if value is None else value)
-        self.elsewhere.append(bool(host and self._hosts and host not in self._hosts))
+        self.served_elsewhere.append(bool(host and self._hosts and host not in self._hosts))
         self.fails.append(same and before is not None and checks.fails(column, before, variant))
 
     def _place(self, cell: StoredCell, column: int) -> int:
@@ -245,7 +245,7 @@ class _EvidenceBuilder:
         values.flat[self._places_in(table)] = np.frombuffer(self._reread)
         return values
 
-    def marked(self, marks: bytearray, table: Table) -> Mask:
+    def mask_of(self, marks: bytearray, table: Table) -> Mask:
         """Return a mask in the table's order from the marks of the cells."""
         values = np.zeros(table.value.shape, np.bool_)
         values.flat[self._places_in(table)] = np.frombuffer(marks, np.bool_)

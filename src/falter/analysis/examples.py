@@ -55,9 +55,9 @@ def examples(table: Table, store: Store, run: Run, scorer: Scorer) -> tuple[Exam
     chosen = []
     for row, column in places:
         item = table.item_ids[row]
-        both = cells[item, baseline], cells[item, table.recipes[column].id]
-        first = both[0].response if scorer.needs_baseline else None
-        before, after = (Judged(cell, score_cell(cell, scorer, first)) for cell in both)
+        pair = cells[item, baseline], cells[item, table.recipes[column].id]
+        clean_response = pair[0].response if scorer.needs_baseline else None
+        before, after = (Judged(cell, score_cell(cell, scorer, clean_response)) for cell in pair)
         chosen.append(example_of(before, after, with_demonstrations=with_demonstrations))
     return tuple(chosen)
 
@@ -72,19 +72,19 @@ def _choose_cells(table: Table) -> list[tuple[int, int]]:
         return []
     scores, before = table.scores()[:, :, 0], table.scores()[:, 0, 0]
     changed = table.status[:, :, 0] == STATUSES.index("changed")
-    used: set[int] = set()
+    taken: set[int] = set()
     places: list[tuple[int, int]] = []
-    for sign, was, recipes in ((1.0, 1.0, MAX_LOSING_RECIPES), (-1.0, 0.0, MAX_GAINING_RECIPES)):
-        turned = (before[:, None] == was) & (scores == 1.0 - was) & changed
+    for sign, value, recipes in ((1.0, 1.0, MAX_LOSING_RECIPES), (-1.0, 0.0, MAX_GAINING_RECIPES)):
+        flipped = (before[:, None] == value) & (scores == 1.0 - value) & changed
         change = sign * np.where(changed, before[:, None] - scores, 0.0)
         total = np.nansum(change, axis=0)
-        fall = sign * np.nan_to_num(table.margin[:, :1, 0] - table.margin[:, :, 0])
+        falls = sign * np.nan_to_num(table.margin[:, :1, 0] - table.margin[:, :, 0])
         for column in sorted(table.columns, key=lambda n: -total[n])[:recipes]:
-            rows = [int(row) for row in np.flatnonzero(turned[:, column])]
-            rows.sort(key=lambda row: (row in used, -fall[row, column], edits[row, column, 0]))
+            rows = [int(row) for row in np.flatnonzero(flipped[:, column])]
+            rows.sort(key=lambda row: (row in taken, -falls[row, column], edits[row, column, 0]))
             for row in rows[:MAX_ITEMS_PER_RECIPE]:
                 places.append((row, column))
-                used.add(row)
+                taken.add(row)
     return places
 
 
@@ -100,7 +100,7 @@ class Judged:
 def example_of(before: Judged, after: Judged, *, with_demonstrations: bool = False) -> Example:
     """Return two cells of an item as an example; `before` is the clean prompt's cell."""
     original, prompt = before.cell.variant.prompt, after.cell.variant.prompt
-    demonstrations = _demonstrations(original, prompt) if with_demonstrations else ()
+    demonstrations = _demonstration_segments(original, prompt) if with_demonstrations else ()
     target = prompt.target
     expected = (
         f"{prompt.labels[target]}. {prompt.choices[target]}"
@@ -112,12 +112,12 @@ def example_of(before: Judged, after: Judged, *, with_demonstrations: bool = Fal
         recipe=after.cell.variant.recipe.label,
         expected=expected,
         segments=tuple(_merged_segments([*demonstrations, *segments(original, prompt)])),
-        baseline=_side(before),
-        perturbed=_side(after),
+        baseline=_example_side(before),
+        perturbed=_example_side(after),
     )
 
 
-def _side(judged: Judged) -> Side:
+def _example_side(judged: Judged) -> Side:
     cell, score, second = judged.cell, judged.score, judged.second
     response, prompt = cell.response, cell.variant.prompt
     right = score is not None and score.value == 1.0
@@ -129,7 +129,7 @@ def _side(judged: Judged) -> Side:
             answer=reply_text(response),
             right=right,
             read=(score.extracted if score is not None else None) or "",
-            outcome=_outcome(score),
+            outcome=_outcome_text(score),
             tier=(score.tier if score is not None else None) or "",
             second="" if second is None else f"{second.scorer}: {judgement(second)}",
         )
@@ -149,7 +149,7 @@ def judgement(score: Score) -> str:
     return {1.0: "right", 0.0: "wrong"}.get(score.value, "in between")
 
 
-def _outcome(score: Score | None) -> str:
+def _outcome_text(score: Score | None) -> str:
     """Return the reason that an answer is neither right nor wrong; empty if it is either."""
     if score is None or score.value is None:
         return "missing" if score is None else score.outcome
@@ -158,18 +158,18 @@ def _outcome(score: Score | None) -> str:
 
 def segments(before: Prompt, after: Prompt) -> list[Segment]:
     """Return two versions of a prompt as one list of unchanged and edited segments."""
-    return _merged_segments(_segments(before.sections, after.sections))
+    return _merged_segments(_section_segments(before.sections, after.sections))
 
 
-def _demonstrations(before: Prompt, after: Prompt) -> Iterator[Segment]:
+def _demonstration_segments(before: Prompt, after: Prompt) -> Iterator[Segment]:
     """Yield the segments of the demonstrations, each with its answer."""
     for old, new in zip(before.demonstrations, after.demonstrations, strict=False):
-        yield from _segments(old.sections, [s for s in new.sections if s.kind != "system"])
+        yield from _section_segments(old.sections, [s for s in new.sections if s.kind != "system"])
         answer = f"{after.delimiter}{new.answer}\n\n"
         yield Segment(kind="same", before=answer, after=answer)
 
 
-def _segments(before: Sequence[Section], after: Sequence[Section]) -> list[Segment]:
+def _section_segments(before: Sequence[Section], after: Sequence[Section]) -> list[Segment]:
     originals = {section.name: section.text for section in before}
     edited: list[Segment] = []
     for section in after:
@@ -237,8 +237,8 @@ def is_of_kind(kind: AnswerKind, score: Score | None, before: Score | None) -> b
     value, clean = (None if each is None else each.value for each in (score, before))
     if kind == "gained":
         return value is not None and value - (clean or 0.0) > 0.5
-    turned = clean is not None and clean - (value or 0.0) > 0.5
-    return turned and outcome not in ("failed", "missing")
+    is_lost = clean is not None and clean - (value or 0.0) > 0.5
+    return is_lost and outcome not in ("failed", "missing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,7 +291,7 @@ def answers(
     it.
     """
     clean: Judged | None = None
-    found: list[Answer] = []
+    matches: list[Answer] = []
     count = 0
     seconds = [second_reader(scorers[panel.scorer]) for panel in run.panels]
     for cell, score, second in cells_read_twice(store, run, scorers, seconds, sections=True):
@@ -310,8 +310,8 @@ def answers(
             continue
         count += 1
         if count <= most:
-            found.append(_answer(judged, clean, panel))
-    return found, count
+            matches.append(_answer_record(judged, clean, panel))
+    return matches, count
 
 
 def unread_replies(
@@ -340,7 +340,7 @@ def _same_item(clean: StoredCell, cell: StoredCell) -> bool:
     return (clean.panel, clean.variant.item.id) == (cell.panel, cell.variant.item.id)
 
 
-def _answer(judged: Judged, clean: Judged | None, panel: Panel) -> Answer:
+def _answer_record(judged: Judged, clean: Judged | None, panel: Panel) -> Answer:
     cell, score = judged.cell, judged.score
     before = None if clean is None else clean.score
     return Answer(

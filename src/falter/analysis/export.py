@@ -29,36 +29,36 @@ def score_rows(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> Iterato
         yield from rows
         return
     for _, group in itertools.groupby(rows, key=lambda row: [row[name] for name in ITEM_COLUMNS]):
-        item = list(group)
-        yield from item
-        asked = {row["recipe_id"] for row in item}
+        item_rows = list(group)
+        yield from item_rows
+        sent = {row["recipe_id"] for row in item_rows}
         yield from (
-            _row_not_asked(item[0], recipe) for recipe in run.recipes if recipe.id not in asked
+            _unsent_row(item_rows[0], recipe) for recipe in run.recipes if recipe.id not in sent
         )
 
 
-def _row_not_asked(row: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
+def _unsent_row(row: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
     """Return the row of a recipe under which this row's item was not sent."""
-    known = {name: row[name] for name in (*ITEM_COLUMNS, "tags")}
+    item = {name: row[name] for name in (*ITEM_COLUMNS, "tags")}
     about = {"recipe": recipe.label, "group": recipe.group, "recipe_id": recipe.id}
-    return dict.fromkeys(row) | known | about | {"status": "not_asked", "outcome": "not_asked"}
+    return dict.fromkeys(row) | item | about | {"status": "not_asked", "outcome": "not_asked"}
 
 
 def _planned_rows(
     store: Store, run: Run, scorers: Mapping[str, Scorer]
 ) -> Iterator[dict[str, Any]]:
     item: tuple[int, str] | None = None
-    first: dict[tuple[str, int], str] = {}  # by prompt and draw: the first recipe that produces it
+    makers: dict[tuple[str, int], str] = {}  # by prompt and draw: the first recipe that produces it
     for cell, score in scored_cells(store, run, scorers):
         panel = run.panels[cell.panel]
         variant, response = cell.variant, cell.response
         if item != (cell.panel, variant.item.id):
-            item, first = (cell.panel, variant.item.id), {}
+            item, makers = (cell.panel, variant.item.id), {}
         status: str = variant.status
         if status == "changed":
             label = variant.recipe.label
-            maker = first.setdefault((cell.key, variant.draw), label)
-            status = status if maker == label else f"same_prompt_as({maker})"
+            first_recipe = makers.setdefault((cell.key, variant.draw), label)
+            status = status if first_recipe == label else f"same_prompt_as({first_recipe})"
         yield {
             "task": panel.task,
             "model": panel.model.label,

@@ -36,18 +36,18 @@ def item_shares(
     labels = [recipe.label for recipe in table.recipes]
     controls = [n for n in table.controls if _changed_cells(table, n).any()]
     harmless = [n for n in table.columns if _changed_cells(table, n).any()]
-    again = next((n for n, r in enumerate(table.recipes) if r.repeat and not r.perturbs), None)
+    identity = next((n for n, r in enumerate(table.recipes) if r.repeat and not r.perturbs), None)
     known = {n: _answer_known(table, n) for n in controls}
     noticed = {n: _noticed_share(table, n, compares=compares) for n in controls}
     every = np.stack(list(noticed.values()), axis=1) if noticed else np.zeros((len(table.items), 0))
-    other = np.stack([~known[n] for n in controls], axis=1) if noticed else every > 0
-    there = ~np.isnan(every)
-    unknown = (other & there).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+    unclear = np.stack([~known[n] for n in controls], axis=1) if noticed else every > 0
+    measured = ~np.isnan(every)
+    unknown = (unclear & measured).sum(axis=1) / np.maximum(measured.sum(axis=1), 1)
     return (
         {labels[n]: _kept_share(table, n) for n in harmless},
         {labels[n]: share for n, share in noticed.items()},
         np.ones(len(table.items)) * (compares or unknown),
-        None if again is None else _kept_share(table, again, real=False),
+        None if identity is None else _kept_share(table, identity, only_changed=False),
     )
 
 
@@ -61,23 +61,23 @@ def _clean_values(table: Table, values: NDArray[Any]) -> Floats:
     return np.asarray(values[:, 0][:, np.arange(depth) % table.repeats], dtype=np.float64)
 
 
-def _kept_share(table: Table, n: int, *, real: bool = True) -> Floats:
+def _kept_share(table: Table, n: int, *, only_changed: bool = True) -> Floats:
     """Return the share of each item's answers that stay; NaN where the prompt did not change.
 
-    An answer stays if its score stays. A wrong answer also has to be the same wrong answer, and a
-    response without a readable answer keeps nothing. With `real` False, cells with an unchanged
-    prompt count too, and two responses without an answer are the same.
+    An answer stays if its score stays. A wrong answer must also be the same wrong answer, and a
+    response without a readable answer keeps nothing. With `only_changed` False, cells with an
+    unchanged prompt count too, and two responses without an answer are the same.
     """
     scores = table.scores()
     before, after = _clean_values(table, scores), scores[:, n]
     stays = np.abs(before - after) <= TOLERANCE
     scored = table.outcome == SCORED
-    stays &= (scored[:, n] & (_clean_values(table, scored) > 0)) | (not real)
+    stays &= (scored[:, n] & (_clean_values(table, scored) > 0)) | (not only_changed)
     if table.output is not None:
-        first, now = _clean_values(table, table.output.astype(np.float64)), table.output[:, n]
-        stays &= (after >= 1.0) | (first == now)
+        clean, now = _clean_values(table, table.output.astype(np.float64)), table.output[:, n]
+        stays &= (after >= 1.0) | (clean == now)
     kept = np.where(np.isnan(before) | np.isnan(after), np.nan, stays)
-    return known_mean(np.where(_changed_cells(table, n), kept, np.nan) if real else kept)
+    return known_mean(np.where(_changed_cells(table, n), kept, np.nan) if only_changed else kept)
 
 
 def _answer_known(table: Table, n: int) -> NDArray[np.bool_]:
@@ -94,14 +94,14 @@ def _noticed_share(table: Table, n: int, *, compares: bool) -> Floats:
     count.
     """
     scored = table.outcome[:, n] == SCORED
-    value, real = table.scores()[:, n], _changed_cells(table, n)
-    there = real & ~np.isnan(value)
+    value, changed = table.scores()[:, n], _changed_cells(table, n)
+    answered = changed & ~np.isnan(value)
     if compares:
-        return known_mean(np.where(there, scored & (value < 0.5), np.nan))
-    right = np.where(there, value, np.nan)
+        return known_mean(np.where(answered, scored & (value < 0.5), np.nan))
+    correct = np.where(answered, value, np.nan)
     if table.output is None:
-        return known_mean(np.where(_answer_known(table, n)[:, None], right, np.nan))
+        return known_mean(np.where(_answer_known(table, n)[:, None], correct, np.nan))
     before = _clean_values(table, table.output.astype(np.float64))
-    there &= before >= 0
-    other = np.where(there, scored & (table.output[:, n] != before), np.nan)
-    return known_mean(np.where(_answer_known(table, n)[:, None], right, other))
+    answered &= before >= 0
+    other = np.where(answered, scored & (table.output[:, n] != before), np.nan)
+    return known_mean(np.where(_answer_known(table, n)[:, None], correct, other))

@@ -69,7 +69,7 @@ def meaning(
     losses: list[tuple[str, str, str]] = [
         (rewording.item, flag.check, flag.lost)
         for rewording in changed
-        for flag in _flags(rewording.before, rewording.after, language)
+        for flag in _meaning_losses(rewording.before, rewording.after, language)
     ]
     losses += [
         (rewording.item, "target", lost)
@@ -78,7 +78,7 @@ def meaning(
     ]
     # An item that lost two numbers fails the check of numbers once.
     failed: Counter[str] = Counter(c for c, _ in {(check, item) for item, check, _ in losses})
-    words = sum(len(_WORD.findall(before)) for before, _ in texts)
+    word_count = sum(len(_WORD.findall(before)) for before, _ in texts)
     edits = sum(len(section.edits) for rewording in changed for section in rewording.after.sections)
     cosines: list[float] = []
     if encoder is not None and texts:
@@ -95,11 +95,11 @@ def meaning(
         unchanged=status["unchanged"],
         not_applicable=status["not_applicable"],
         no_rewrite=status["no_rewrite"],
-        edits_per_100_words=100.0 * edits / words if words else None,
+        edits_per_100_words=100.0 * edits / word_count if word_count else None,
         lost={check: failed[check] for check in MEANING_CHECKS},
         failing=tuple(losses[:MAX_NAMED_LOSSES]),
         samples=tuple(texts[:MAX_SAMPLES]),
-        change=_change(changed),
+        change=_shortest_change(changed),
         encoder=None if encoder is None else encoder.name,
         compared=len(cosines),
         cosine=sum(cosines) / len(cosines) if cosines else None,
@@ -121,21 +121,21 @@ def equal_prompts(
 
     A prompt that several earlier recipes produce counts for the first of them.
     """
-    first: dict[str, str] = {}
+    first_recipe: dict[str, str] = {}
     same: dict[str, dict[str, int]] = {}
     for label, rewordings in cases:
-        own = same.setdefault(label, {})
+        shared_counts = same.setdefault(label, {})
         for rewording in rewordings:
             if rewording.status != "changed":
                 continue
             prompt = digest("prompt", rewording.item, rewording.after.identity())
-            earlier = first.setdefault(prompt, label)
+            earlier = first_recipe.setdefault(prompt, label)
             if earlier != label:
-                own[earlier] = own.get(earlier, 0) + 1
+                shared_counts[earlier] = shared_counts.get(earlier, 0) + 1
     return same
 
 
-def _change(changed: Sequence[Rewording]) -> tuple[Segment, ...]:
+def _shortest_change(changed: Sequence[Rewording]) -> tuple[Segment, ...]:
     """Return a changed place with its surroundings, from the sample with the shortest edits."""
     compared = [segments(one.before, one.after) for one in changed[:MAX_SAMPLES]]
     if not compared:
@@ -153,26 +153,26 @@ def around_first_edit(parts: Sequence[Segment]) -> tuple[Segment, ...]:
     if at is None:
         return ()
     edit = parts[at]
-    shown = [Segment(kind="edit", before=_head(edit.before), after=_head(edit.after))]
+    shown = [Segment(kind="edit", before=_beginning(edit.before), after=_beginning(edit.after))]
     if at and parts[at - 1].kind == "same":
-        tail = _tail(parts[at - 1].after)
+        tail = _line_end(parts[at - 1].after)
         shown.insert(0, Segment(kind="same", before=tail, after=tail))
     if at + 1 < len(parts) and parts[at + 1].kind == "same":
-        head = _head(parts[at + 1].after, CONTEXT_CHARACTERS)
+        head = _beginning(parts[at + 1].after, CONTEXT_CHARACTERS)
         if at + 2 < len(parts) and not head.endswith("…"):
             head += "…"
         shown.append(Segment(kind="same", before=head, after=head))
     return tuple(shown)
 
 
-def _head(text: str, limit: int = EDIT_CHARACTERS) -> str:
+def _beginning(text: str, limit: int = EDIT_CHARACTERS) -> str:
     """Return the beginning of a text; a long text ends at a space, with an ellipsis."""
     if len(text) <= limit:
         return text
     return (text[:limit].rsplit(" ", 1)[0] or text[:limit]) + "…"
 
 
-def _tail(text: str) -> str:
+def _line_end(text: str) -> str:
     """Return the end of the text's last line; a long line begins at a space, with an ellipsis."""
     last = text.rsplit("\n", 1)[-1]
     return (
@@ -184,12 +184,12 @@ def _tail(text: str) -> str:
 
 def loses_meaning(before: Prompt, after: Prompt, language: str = "en") -> bool:
     """Return True if any check finds a loss between two prompts."""
-    return bool(_flags(before, after, language)) or bool(_moved_answers(before, after))
+    return bool(_meaning_losses(before, after, language)) or bool(_moved_answers(before, after))
 
 
-def _flags(before: Prompt, after: Prompt, language: str) -> tuple[MeaningFlag, ...]:
+def _meaning_losses(before: Prompt, after: Prompt, language: str) -> tuple[MeaningFlag, ...]:
     """Return the losses that the text checks find, ignoring changed labels of the same options."""
-    flags = meaning_flags(_own_words(before), _own_words(after), language)
+    flags = meaning_flags(_original_words(before), _original_words(after), language)
     if (before.labels, before.choice_format) == (after.labels, after.choice_format):
         return flags
     labels = {*before.labels, *after.labels}
@@ -205,14 +205,14 @@ def answer_places(prompt: Prompt) -> int:
 
     Numbers and single letters count 0, because any text may contain them.
     """
-    answer = _answer(prompt)
+    answer = _right_answer(prompt)
     if len(answer) < 2 or not _LETTER.search(answer):
         return 0
     texts = "\n".join(s.text for s in prompt.sections if s.kind != "choices")
     return len(copied_words(texts, (answer,), each_word=False))
 
 
-def _answer(prompt: Prompt) -> str:
+def _right_answer(prompt: Prompt) -> str:
     if isinstance(prompt.target, int):
         return prompt.choices[prompt.target] if prompt.choices else ""
     return prompt.target or ""
@@ -220,10 +220,10 @@ def _answer(prompt: Prompt) -> str:
 
 def _moved_answers(before: Prompt, after: Prompt) -> list[str]:
     """Return the right answer, with `+` if it occurs more often, in a list; empty if unchanged."""
-    if _answer(before) != _answer(after):
+    if _right_answer(before) != _right_answer(after):
         return []  # a declared move of the target
     old, new = answer_places(before), answer_places(after)
-    return [] if old == new else [f"{'+' if new > old else ''}{_answer(before)}"]
+    return [] if old == new else [f"{'+' if new > old else ''}{_right_answer(before)}"]
 
 
 def body(prompt: Prompt) -> str:
@@ -231,7 +231,7 @@ def body(prompt: Prompt) -> str:
     return "".join(section.text for section in prompt.sections if section.kind != "system")
 
 
-def _own_words(prompt: Prompt) -> str:
+def _original_words(prompt: Prompt) -> str:
     """Return the prompt's text without added texts, responses, calls and tools.
 
     These surround the text, so they cannot remove anything from it.

@@ -11,10 +11,10 @@ from falter.records.figures import VERDICT_WORDS
 
 def nested_panels(analysis: Analysis) -> tuple[Mapping[str, Any], ...]:
     """Return a mapping for each model on each task. Its numbers are estimates, absent ones None."""
-    return tuple(map(_panel, analysis.panels))
+    return tuple(map(_panel_mapping, analysis.panels))
 
 
-def _panel(panel: PanelResult) -> dict[str, Any]:
+def _panel_mapping(panel: PanelResult) -> dict[str, Any]:
     parts = {part.label: part for part in panel.parts}
     return {
         "task": panel.panel.task,
@@ -36,12 +36,12 @@ def _panel(panel: PanelResult) -> dict[str, Any]:
         "noise_floor": panel.noise_floor,
         "margin": panel.margin,
         "verdicts": {VERDICT_WORDS[name]: count for name, count in panel.verdicts.items()},
-        "recipes": [_recipe(recipe, parts.get(recipe.label)) for recipe in panel.recipes],
+        "recipes": [_recipe_mapping(recipe, parts.get(recipe.label)) for recipe in panel.recipes],
         "notes": list(panel.notes),
     }
 
 
-def _recipe(recipe: RecipeResult, parts: RecipeParts | None) -> dict[str, Any]:
+def _recipe_mapping(recipe: RecipeResult, parts: RecipeParts | None) -> dict[str, Any]:
     split = None if parts is None else parts.split
     names = ("reading", "meaning", "serving", "wording")
     return {

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 MAX_UNREAD_SHARE = 0.02
 MAX_NAMED_RECIPES = 5
 MAX_LISTED = 12
-MIN_RANKED_MODELS = 4  # models whose rank correlation says something
+MIN_RANKED_MODELS = 4  # with fewer models, a rank correlation takes too few values
 
 
 def notes_of_panel(
@@ -27,10 +27,10 @@ def notes_of_panel(
 ) -> tuple[str, ...]:
     """Return a panel's notes, the most important first. `values` are scores (items, recipes)."""
     return (
-        *_baseline_scores(table, values, settings),
-        *_missing_answers(table, recipes, settings),
-        *_repeat_note([table], "notes.asked_once"),
-        *_prompts(table),
+        *_baseline_score_notes(table, values, settings),
+        *_missing_answer_notes(table, recipes, settings),
+        *_repeat_notes([table], "notes.asked_once"),
+        *_prompt_notes(table),
         *table.calls.notes(table.recipes),
     )
 
@@ -44,7 +44,7 @@ def at_chance(table: Table, values: Floats) -> bool:
     return low is not None and low <= table.chance
 
 
-def _baseline_scores(table: Table, values: Floats, settings: Settings) -> Iterator[str]:
+def _baseline_score_notes(table: Table, values: Floats, settings: Settings) -> Iterator[str]:
     """Yield a note on a baseline that is at chance, all right or all wrong."""
     present = values[:, 0][~np.isnan(values[:, 0])]
     if not table.has_baseline or not len(present):
@@ -52,20 +52,20 @@ def _baseline_scores(table: Table, values: Floats, settings: Settings) -> Iterat
     if table.chance is not None and at_chance(table, values):
         yield sentence("notes.at_chance", chance=f"{100 * table.chance:.0f}")
     elif (present == 0.0).all():
-        shown = _command(settings, "notes.show")
-        yield sentence("notes.none_right", command=shown)
+        show_command = _command_sentence(settings, "notes.show")
+        yield sentence("notes.none_right", command=show_command)
     elif (present == 1.0).all():
         yield sentence("notes.all_right")
 
 
-def _command(settings: Settings, name: str, *options: str) -> str:
+def _command_sentence(settings: Settings, name: str, *options: str) -> str:
     """Return a sentence with a `falter answers` command; empty if falter does not store the run."""
     if settings.store is None:
         return ""
     return sentence(name, command=command(settings, "answers", *options))
 
 
-def _missing_answers(
+def _missing_answer_notes(
     table: Table, recipes: Sequence[RecipeResult], settings: Settings
 ) -> Iterator[str]:
     """Yield notes on many unparsed answers, on missing answers, and on clusters of items."""
@@ -77,11 +77,11 @@ def _missing_answers(
             unread=f"{count:,}",
             answers=f"{len(outcome):,}",
             share=f"{100 * count / len(outcome):.1f}",
-            command=_command(settings, "notes.show_unread", "--unparsed"),
+            command=_command_sentence(settings, "notes.show_unread", "--unparsed"),
         )
     # If too many requests failed, the report shows no drops, so worst cases would have no context.
-    failed = int((outcome == FAILED).sum()) > MAX_FAILED_SHARE * len(outcome)
-    suspicious = [recipe for recipe in recipes if recipe.missing and not failed]
+    mostly_failed = int((outcome == FAILED).sum()) > MAX_FAILED_SHARE * len(outcome)
+    suspicious = [recipe for recipe in recipes if recipe.missing and not mostly_failed]
     if suspicious:
         named = "; ".join(
             f"{r.label}: {', '.join(r.missing)}" for r in suspicious[:MAX_NAMED_RECIPES]
@@ -94,20 +94,20 @@ def _missing_answers(
         yield sentence("notes.missing", recipes=named + more)
     if table.clusters is not None:
         clusters = len(set(table.clusters))
-        few = sentence("notes.few_clusters") if clusters < 6 else ""
-        # A run knows the prompts, and only those make its clusters.
-        same = "" if table.edits is None else sentence("notes.same_prompt")
-        same = sentence("notes.same_chat") if table.chats else same
-        yield sentence("notes.clusters", count=f"{clusters:,}", same=same, few=few)
+        few_clusters = sentence("notes.few_clusters") if clusters < 6 else ""
+        # Clusters of a run come only from its prompts; imported results declare their own clusters.
+        reason = "" if table.edits is None else sentence("notes.same_prompt")
+        reason = sentence("notes.same_chat") if table.chats else reason
+        yield sentence("notes.clusters", count=f"{clusters:,}", same=reason, few=few_clusters)
 
 
-def _repeat_note(tables: Sequence[Table], name: str) -> Iterator[str]:
-    again = any(r.repeat and not r.perturbs for table in tables for r in table.recipes)
-    if all(table.repeats == 1 for table in tables) and not again:
+def _repeat_notes(tables: Sequence[Table], name: str) -> Iterator[str]:
+    has_identity = any(r.repeat and not r.perturbs for table in tables for r in table.recipes)
+    if all(table.repeats == 1 for table in tables) and not has_identity:
         yield sentence(name)
 
 
-def _prompts(table: Table) -> Iterator[str]:
+def _prompt_notes(table: Table) -> Iterator[str]:
     """Yield notes on recipes that changed nothing or share prompts, and on several servers.
 
     A prompt that several recipes produce is sent once, and counts for each recipe.
@@ -146,7 +146,12 @@ def notes_of(
     """Return the notes of the settings, then the notes on all tables."""
     if not tables:
         return settings.notes
-    notes = (*_baselines(tables), *_design(tables), *_scores(tables), *_models(by_task))
+    notes = (
+        *_baseline_notes(tables),
+        *_design_notes(tables),
+        *_scale_notes(tables),
+        *_model_notes(by_task),
+    )
     return (*settings.notes, *notes)
 
 
@@ -155,7 +160,7 @@ def _listed_names(names: Sequence[str]) -> str:
     return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _baselines(tables: Sequence[Table]) -> Iterator[str]:
+def _baseline_notes(tables: Sequence[Table]) -> Iterator[str]:
     lacking = [table for table in tables if not table.has_baseline]
     if lacking and len(lacking) < len(tables):
         panels = _listed_names([f"{t.panel.model.label} on {t.panel.task}" for t in lacking])
@@ -165,10 +170,10 @@ def _baselines(tables: Sequence[Table]) -> Iterator[str]:
         yield sentence("across.no_baseline", conditions=_listed_names(names))
 
 
-def _design(tables: Sequence[Table]) -> Iterator[str]:
+def _design_notes(tables: Sequence[Table]) -> Iterator[str]:
     if {len(t.columns) + t.has_baseline for t in tables} == {1}:
         yield sentence("across.one_condition")
-    yield from _repeat_note(tables, "across.asked_once")
+    yield from _repeat_notes(tables, "across.asked_once")
     if any(table.uneven for table in tables):
         yield sentence("across.uneven")
     if any(table.clusters is not None for table in tables):
@@ -177,34 +182,34 @@ def _design(tables: Sequence[Table]) -> Iterator[str]:
         yield sentence("across.no_answers")
 
 
-def _scores(tables: Sequence[Table]) -> Iterator[str]:
-    known = [v for t in tables if len(v := t.value[~np.isnan(t.value)])]
-    if not known:
+def _scale_notes(tables: Sequence[Table]) -> Iterator[str]:
+    scored = [v for t in tables if len(v := t.value[~np.isnan(t.value)])]
+    if not scored:
         yield sentence("across.no_score")
         return
-    low, high = min(float(v.min()) for v in known), max(float(v.max()) for v in known)
+    low, high = min(float(v.min()) for v in scored), max(float(v.max()) for v in scored)
     if low < 0.0 or high > 1.0:
         yield sentence("across.other_scale", low=low, high=high)
-    if any(not np.isin(v, (0.0, 1.0)).all() for v in known):
+    if any(not np.isin(v, (0.0, 1.0)).all() for v in scored):
         yield sentence("across.graded")
 
 
-def _models(by_task: Sequence[Stack]) -> Iterator[str]:
+def _model_notes(by_task: Sequence[Stack]) -> Iterator[str]:
     models = {model for stack in by_task for model in stack.models}
-    most = max(len(stack.models) for stack in by_task)
+    most_models = max(len(stack.models) for stack in by_task)
     if len(models) == 1:
         yield sentence("across.one_model")
-    elif most == 1:
+    elif most_models == 1:
         yield sentence("across.no_shared_task")
-    elif most < MIN_RANKED_MODELS:
+    elif most_models < MIN_RANKED_MODELS:
         yield sentence("across.few_models")
     incomplete = [stack for stack in by_task if stack.lacking and len(stack.models) > 1]
     for lacking in dict.fromkeys(stack.lacking for stack in incomplete):
-        alike = [stack for stack in incomplete if stack.lacking == lacking]
+        same_lacking = [stack for stack in incomplete if stack.lacking == lacking]
         yield sentence(
             "across.lacking",
-            tasks=_listed_names([stack.task for stack in alike]),
-            conditions=len(alike[0].recipes),
+            tasks=_listed_names([stack.task for stack in same_lacking]),
+            conditions=len(same_lacking[0].recipes),
             recipes=_listed_names(lacking),
         )
     if len({stack.models for stack in by_task}) > 1:

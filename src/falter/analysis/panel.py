@@ -75,7 +75,7 @@ class Signer:
                 f"recipes {len(table.recipes)}",
                 f"draws {table.draws}",
                 f"repeats {table.repeats}",
-                *_planned_part(table),
+                *_plan_share(table),
                 f"unparsed {settings.unparsed}",
                 f"level {settings.level:g}",
                 f"seed {settings.seed}",
@@ -88,7 +88,7 @@ class Signer:
         )
 
 
-def _planned_part(table: Table) -> tuple[str, ...]:
+def _plan_share(table: Table) -> tuple[str, ...]:
     """Return the part of the plan that a budget left, in words."""
     layout = table.layout
     return () if layout is None else (f"asked {layout['requests']} of {layout['of']} cells",)
@@ -101,7 +101,7 @@ def panel_of(table: Table, settings: Settings) -> PanelResult:
     """
     if _outcome_counts(table, range(len(table.recipes))).hold_no_answer:
         settings = replace(settings, unparsed="excluded")
-    return _Panel(table, settings).result()
+    return _PanelAnalysis(table, settings).result()
 
 
 def family_of(table: Table, settings: Settings) -> FamilyVerdicts | None:
@@ -152,7 +152,7 @@ def _without_number(estimate: Estimate) -> Estimate:
     )  # fmt: skip
 
 
-class _Panel:
+class _PanelAnalysis:
     """Computation of one panel's results from its table."""
 
     def __init__(self, table: Table, settings: Settings) -> None:
@@ -164,7 +164,7 @@ class _Panel:
         self.columns = table.distinct
         self.counts = _outcome_counts(table, range(len(table.recipes)))
         self.options: dict[str, Any] = {"clusters": table.clusters, "level": settings.level}
-        identity = self._identity()
+        identity = self._identity_column()
         moves = () if identity is None else self.values[:, identity] - self.values[:, 0]
         self.threshold = turn_threshold(self.values, moves)
 
@@ -172,7 +172,7 @@ class _Panel:
         table, components = self.table, self._components()
         family = family_of(table, self.settings)
         flips, averages = self._flips(), self._averages()
-        recipes = self._recipes(family, () if flips is None else flips.conditions)
+        recipes = self._results(family, () if flips is None else flips.conditions)
         result = PanelResult(
             panel=table.panel,
             model=table.panel.model.label,
@@ -184,7 +184,7 @@ class _Panel:
             baseline_valid=self._baseline(self.valid, rule="valid"),
             recipes=recipes,
             **averages,
-            noise_floor=self._noise(),
+            noise_floor=self._noise_floor(),
             brittleness=components["plugin"]["brittleness"],
             prompt_share=self._prompt_share(),
             flips=flips,
@@ -196,7 +196,7 @@ class _Panel:
             served_by=table.served_by,
             failures=table.failures,
             notes=notes_of_panel(table, self.values, recipes, self.settings),
-            subjects=self._subjects(),
+            subjects=self._subject_average(),
             at_chance=at_chance(table, self.values),
             not_asked=not_asked(table, self.settings, self.sign),
             threshold=self.threshold,
@@ -255,7 +255,7 @@ class _Panel:
         values = np.where(unreadable, value, table.value)
         return family_of(replace(table, value=values, outcome=outcome), self.settings)
 
-    def _subjects(self) -> Estimate | None:
+    def _subject_average(self) -> Estimate | None:
         """Return the baseline's mean over subjects with equal weights, if subjects share items."""
         families = self.table.families
         if not self.table.has_baseline or families is None:
@@ -290,7 +290,7 @@ class _Panel:
             mean = self._without_baseline("accuracy")
         return self.sign(mean, recipe="baseline", **about)
 
-    def _recipes(
+    def _results(
         self, family: FamilyVerdicts | None, flips: Sequence[Estimate]
     ) -> tuple[RecipeResult, ...]:
         """Return the results of all recipes; `flips` has a share for each, or is empty."""
@@ -298,19 +298,19 @@ class _Panel:
         verdicts = [None] * len(self.columns) if family is None else list(family.recipes)
         rates: Sequence[Estimate | None] = flips or [None] * len(self.columns)
         return tuple(
-            replace(self._recipe(n, verdict, carried), flips=rate)
+            replace(self._result_of(n, verdict, carried), flips=rate)
             for n, verdict, rate in zip(self.columns, verdicts, rates, strict=True)
         )
 
-    def _recipe(self, n: int, verdict: RecipeVerdict | None, carried: Floats) -> RecipeResult:
+    def _result_of(self, n: int, verdict: RecipeVerdict | None, carried: Floats) -> RecipeResult:
         recipe, has_baseline = self.table.recipes[n], self.table.has_baseline
         changed = self.changed[:, n]
         # A drop is over the items that the recipe changed: the others would dilute it.
         after = np.where(changed, self.values[:, n], np.nan)
         after_valid = np.where(changed, self.valid[:, n], np.nan)
         before, about = self.values[:, 0], {"recipe": recipe.label}
-        real = np.isin(self.table.status[:, n], (CHANGED, SAME_PROMPT))
-        edits = None if self.table.edits is None else self.table.edits[:, n][real]
+        edited = np.isin(self.table.status[:, n], (CHANGED, SAME_PROMPT))
+        edits = None if self.table.edits is None else self.table.edits[:, n][edited]
         missing = self._worst_cases(before, after, changed)
         return RecipeResult(
             label=recipe.label,
@@ -355,16 +355,16 @@ class _Panel:
         """Return a drop's worst cases and the reasons; empty if too little is missing to matter."""
         if not self.table.has_baseline or not changed.any():
             return {}
-        known = self.values[~np.isnan(self.values)]
+        scores = self.values[~np.isnan(self.values)]
         planned: dict[str, Any] = {"planned": changed, **self.options}
-        found = missingness(before, after, **planned)
-        if not found.suspicious or not len(known):
+        missing = missingness(before, after, **planned)
+        if not missing.suspicious or not len(scores):
             return {}
-        low, high = min(0.0, float(known.min())), max(1.0, float(known.max()))
+        low, high = min(0.0, float(scores.min())), max(1.0, float(scores.max()))
         # Bonferroni over the panel's recipes: the family's other intervals are simultaneous too.
         planned["level"] = 1.0 - (1.0 - recipe_level(self.level)) / len(self.columns)
         bounds = missing_bounds(before, after, lowest=low, highest=high, **planned)
-        return {"missing": found.reasons, "bounds": bounds}
+        return {"missing": missing.reasons, "bounds": bounds}
 
     def _flips(self) -> FlipRate | None:
         """Return the share of outcomes that change with the prompt, and when it is repeated."""
@@ -372,7 +372,7 @@ class _Panel:
         if not table.has_baseline or not self.columns:
             return None
         scores = table.scores(strict=self.settings.strict)
-        identity = self._identity()
+        identity = self._identity_column()
         rates = flip_rate(
             scores[:, 0, : table.repeats],
             scores[:, self.columns],
@@ -392,7 +392,7 @@ class _Panel:
         table = self.table.once()  # two cells of one prompt are no pair of prompts
         scores = table.carry(table.scores(strict=self.settings.strict))
         baseline = [0] if table.has_baseline else []
-        identity = self._identity()
+        identity = self._identity_column()
         again = None
         if identity is not None and table.repeats == 1:
             again = scores[:, [0, identity], 0]
@@ -414,7 +414,7 @@ class _Panel:
         idle[:, 0] = False
         return idle
 
-    def _identity(self) -> int | None:
+    def _identity_column(self) -> int | None:
         """Return the column of the recipe that repeats the baseline's prompt, or None."""
         recipes = enumerate(self.table.recipes)
         return next((n for n, r in recipes if r.repeat and not r.perturbs), None)
@@ -429,7 +429,7 @@ class _Panel:
                 "macro": self._absent_average("macro_average"),
                 "like_these": self._absent_average("random_conditions_average"),
                 "groups": tuple(
-                    self._group(g, columns, self._absent_average("group_average"))
+                    self._group_result(g, columns, self._absent_average("group_average"))
                     for g, columns in members.items()
                 ),
             }
@@ -444,7 +444,7 @@ class _Panel:
             "micro": self.sign(micro_average(drops[:, self.columns], **options)),
             "macro": self.sign(macro_average(drops[:, self.columns], labels, **options)),
             "groups": tuple(
-                self._group(g, columns, group_average(drops[:, columns], **options))
+                self._group_result(g, columns, group_average(drops[:, columns], **options))
                 for g, columns in members.items()
             ),
         }
@@ -455,7 +455,7 @@ class _Panel:
             return Estimate(measure=measure, value=None, status="insufficient_data")
         return self.sign(self._without_baseline(measure))
 
-    def _group(self, group: str, columns: Sequence[int], drop: Estimate) -> GroupResult:
+    def _group_result(self, group: str, columns: Sequence[int], drop: Estimate) -> GroupResult:
         return GroupResult(
             group=group,
             recipes=tuple(self.table.recipes[n].label for n in columns),
@@ -484,7 +484,7 @@ class _Panel:
             }
         return by_method
 
-    def _noise(self) -> Estimate | None:
+    def _noise_floor(self) -> Estimate | None:
         """Return the noise floor: from the identity recipe, otherwise from the baseline's repeats.
 
         None if the baseline was sent once.
@@ -492,7 +492,7 @@ class _Panel:
         table, values = self.table, self.values
         if not table.has_baseline:
             return None
-        identity = self._identity()
+        identity = self._identity_column()
         if identity is not None:
             floor = noise_floor(values[:, 0], values[:, identity], **self.options)
             return self.sign(floor, recipe=table.recipes[identity].label)
@@ -535,7 +535,7 @@ def _outcome_counts(table: Table, columns: Sequence[int] | range) -> Counts:
     )
 
 
-# What a budget left unasked, and what the cells that were asked say about all of them
+# Cells that a budget left out, and estimates for all cells.
 
 
 def not_asked(table: Table, settings: Settings, sign: Callable[..., Estimate]) -> NotAsked | None:
@@ -551,7 +551,7 @@ def not_asked(table: Table, settings: Settings, sign: Callable[..., Estimate]) -
         return None
     population, columns = int(layout["items"]), [0, *table.columns]
     values = table.carry(table.matrix(strict=settings.strict))[:, columns]
-    about: dict[str, Any] = {"population": population, "level": settings.level}
+    options: dict[str, Any] = {"population": population, "level": settings.level}
     asked: NDArray[np.bool_] = np.asarray(table.in_plan.any(axis=2))
     per_item = asked[:, table.columns].sum(axis=1)
     fewest = int(per_item.min(initial=len(table.columns)))
@@ -559,9 +559,9 @@ def not_asked(table: Table, settings: Settings, sign: Callable[..., Estimate]) -
     def estimate(measure: str, sample: SampleEstimate, conditions: int, **group: str) -> Estimate:
         return sign(of_result(measure, sample, conditions=conditions), **group)
 
-    def recipe(place: int, column: int) -> AskedRecipe:
+    def asked_recipe(place: int, column: int) -> AskedRecipe:
         label, count = table.recipes[column].label, int(asked[:, column].sum())
-        drop = masked_drop(values[:, [0, place]], 0, **about)
+        drop = masked_drop(values[:, [0, place]], 0, **options)
         return AskedRecipe(
             label=label,
             asked=count,
@@ -576,10 +576,10 @@ def not_asked(table: Table, settings: Settings, sign: Callable[..., Estimate]) -
         of=int(layout["of"]),
         per_item=(fewest, int(per_item.max(initial=0))),
         brittleness=estimate(
-            "masked.brittleness", masked_brittleness(values, baseline=0, **about), len(columns)
+            "masked.brittleness", masked_brittleness(values, baseline=0, **options), len(columns)
         ),
-        average=estimate("masked.drop", masked_drop(values, 0, **about), len(columns) - 1),
-        recipes=tuple(recipe(n, column) for n, column in enumerate(table.columns, start=1)),
+        average=estimate("masked.drop", masked_drop(values, 0, **options), len(columns) - 1),
+        recipes=tuple(asked_recipe(n, column) for n, column in enumerate(table.columns, start=1)),
         promised=planned_half_widths(
             items=len(table.items),
             population=population,

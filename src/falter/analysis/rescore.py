@@ -89,7 +89,7 @@ def rescored_panels(
     are read once, and no model is called.
     """
     readers = {
-        place: _TwoReadings(run, place, others[run.panels[place].scorer]) for place in places
+        place: _ReadTwiceBuilder(run, place, others[run.panels[place].scorer]) for place in places
     }
     seconds = [
         others[panel.scorer] if place in readers else None for place, panel in enumerate(run.panels)
@@ -100,7 +100,7 @@ def rescored_panels(
     return tuple(reader.result(settings) for reader in readers.values())
 
 
-class _TwoReadings:
+class _ReadTwiceBuilder:
     """Builder of one panel's `ReadTwice` from its cells with two scores each."""
 
     def __init__(self, run: Run, place: int, other: Scorer) -> None:
@@ -125,7 +125,7 @@ class _TwoReadings:
         self.by_recipe[cell.variant.recipe.label] += 1
         read = _answer_text(first), _answer_text(second)
         reply = (cell.response.text or "").strip()
-        self.replies[reply, _expected(cell), judged, read] += 1
+        self.replies[reply, _expected_answer(cell), judged, read] += 1
 
     def result(self, settings: Settings) -> ReadTwice:
         """Return both results, and the second minus the first."""
@@ -160,7 +160,7 @@ def _answer_text(score: Score) -> str:
     return f"{read} (inferred)" if score.tier == "inferred" else read
 
 
-def _expected(cell: StoredCell) -> str:
+def _expected_answer(cell: StoredCell) -> str:
     prompt = cell.variant.prompt
     if isinstance(prompt.target, int) and prompt.choices:
         return prompt.choices[prompt.target]
@@ -175,10 +175,10 @@ def _differences(
     drops = [
         np.where(first.changed(), each[:, :1] - each, np.nan)[:, first.distinct] for each in scores
     ]
-    more = drops[1] - drops[0]
+    drop_changes = drops[1] - drops[0]
     sign = Signer(second, settings)
 
-    def signed(estimate: Estimate, what: str, **group: str) -> Estimate:
+    def with_provenance(estimate: Estimate, what: str, **group: str) -> Estimate:
         estimate = sign(estimate, **group)
         return replace(
             estimate,
@@ -189,8 +189,8 @@ def _differences(
     options: dict[str, Any] = {"clusters": first.clusters, "level": settings.level}
     accuracy = accuracy_drop(scores[1][:, 0], scores[0][:, 0], **options)
     by_recipe = tuple(
-        signed(
-            micro_average(more[:, [n]], **options),
+        with_provenance(
+            micro_average(drop_changes[:, [n]], **options),
             "drop",
             recipe=first.recipes[column].label,
         )
@@ -199,10 +199,10 @@ def _differences(
     absent = Estimate(
         measure="micro_average", value=None, status="insufficient_data", level=settings.level
     )
-    average = micro_average(more, **options) if by_recipe else absent
+    average = micro_average(drop_changes, **options) if by_recipe else absent
     return (
-        signed(accuracy, "accuracy with the clean prompt", recipe="baseline"),
-        signed(average, "mean drop over these recipes"),
+        with_provenance(accuracy, "accuracy with the clean prompt", recipe="baseline"),
+        with_provenance(average, "mean drop over these recipes"),
         by_recipe,
     )
 
@@ -217,21 +217,21 @@ def rescore_figures(panels: Sequence[ReadTwice], level: float) -> tuple[Figure, 
             figure, name=f"{figure.name}-{place}", section=panel.title
         )
         for place, panel in enumerate(panels, start=1)
-        for figure in _panel(panel, level)
+        for figure in _panel_figures(panel, level)
     )  # fmt: skip
 
 
-def _panel(panel: ReadTwice, level: float) -> Iterator[Figure]:
-    yield Statement(name="read-differently", title=panel.title, text=_sentences(panel))
-    yield _readings(panel)
+def _panel_figures(panel: ReadTwice, level: float) -> Iterator[Figure]:
+    yield Statement(name="read-differently", title=panel.title, text=_summary_sentences(panel))
+    yield _key_numbers_table(panel)
     if panel.drops:
-        yield _drops(panel, level)
+        yield _drop_differences_forest(panel, level)
     if panel.turned:
         yield _judgements_table(panel)
-        yield _commonest_replies(panel)
+        yield _commonest_replies_table(panel)
 
 
-def _sentences(panel: ReadTwice) -> tuple[str, ...]:
+def _summary_sentences(panel: ReadTwice) -> tuple[str, ...]:
     """Return the number of responses that are judged differently, with advice."""
     first, second = panel.scorers
     lost = f" {second} cannot read {n.whole(panel.lost)} that {first} reads." if panel.lost else ""
@@ -245,7 +245,7 @@ def _sentences(panel: ReadTwice) -> tuple[str, ...]:
     )
 
 
-def _readings(panel: ReadTwice) -> Grid:
+def _key_numbers_table(panel: ReadTwice) -> Grid:
     """Return the table of key numbers: first scorer, second scorer, difference."""
     readings = [
         (reading.panel.scorer, reading.baseline, reading.micro, reading.prompt_share.share,
@@ -253,13 +253,13 @@ def _readings(panel: ReadTwice) -> Grid:
         for reading in (panel.first, panel.second)
     ]  # fmt: skip
     counts = (panel.first.counts, panel.second.counts)
-    more = [getattr(counts[1], name) - getattr(counts[0], name) for name in _COUNTED_OUTCOMES]
+    changes = [getattr(counts[1], name) - getattr(counts[0], name) for name in _COUNTED_OUTCOMES]
     first, second = panel.scorers
-    last = (f"{second} less {first}", panel.accuracy, panel.average, None, *more)
-    return Grid(rows=(*readings, last), **declaration("readings"))
+    difference_row = (f"{second} less {first}", panel.accuracy, panel.average, None, *changes)
+    return Grid(rows=(*readings, difference_row), **declaration("readings"))
 
 
-def _drops(panel: ReadTwice, level: float) -> Forest:
+def _drop_differences_forest(panel: ReadTwice, level: float) -> Forest:
     """Return the forest plot of the differences between drops, with both drops as columns."""
     first, second = panel.scorers
     rows = [
@@ -293,15 +293,15 @@ def _judgements_table(panel: ReadTwice) -> Grid:
     return Grid(rows=rows, **declaration("judged-differently", first=first, second=second))
 
 
-def _commonest_replies(panel: ReadTwice) -> Grid:
+def _commonest_replies_table(panel: ReadTwice) -> Grid:
     """Return the table of the most frequent responses that are judged differently."""
     first, second = panel.scorers
     rows: list[tuple[Value, ...]] = []
     for reading in panel.commonest:
-        looks = [
+        judgements = [
             f"{word}: {read}" if read and read != reading.reply else word
             for word, read in zip(reading.judged, reading.read, strict=True)
         ]
-        rows.append((reading.reply or "(empty)", reading.expected, *looks, reading.count))
+        rows.append((reading.reply or "(empty)", reading.expected, *judgements, reading.count))
     about = declaration("replies-judged-differently", first=first, second=second)
     return Grid(rows=tuple(rows), **about)

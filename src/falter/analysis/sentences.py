@@ -39,10 +39,10 @@ def sentence(name: str, /, **values: object) -> str:
 def command(of: Settings, name: str, *options: str) -> str:
     """Return a command about these results, ready to type: `'falter answers 5a5a5a --lost'`."""
     store = () if of.store == DEFAULT_STORE else ("--store", str(of.store))
-    return f"'{' '.join(['falter', name, *map(_word, (short(of.run), *options, *store))])}'"
+    return f"'{' '.join(['falter', name, *map(_quoted_word, (short(of.run), *options, *store))])}'"
 
 
-def _word(text: str) -> str:
+def _quoted_word(text: str) -> str:
     """Return a word of a command, in double quotes if needed: single quotes enclose the command."""
     if re.fullmatch(r"[\w@%+=:,./-]+", text, re.ASCII):
         return text

@@ -56,10 +56,10 @@ def cut_prompts(sizes: Sequence[PromptSize]) -> Mapping[str, int]:
         return {}
     below = [size.characters / size.tokens for size in sizes if 0 < size.tokens < limit]
     per_token = median(below) if below else min(lengths) / limit
-    most = limit * per_token
-    if max(lengths) <= LIMIT_EXCESS * most:
+    capacity = limit * per_token
+    if max(lengths) <= LIMIT_EXCESS * capacity:
         return {}
-    return {size.key: limit for size in at_limit if size.characters > TRUNCATION_EXCESS * most}
+    return {size.key: limit for size in at_limit if size.characters > TRUNCATION_EXCESS * capacity}
 
 
 Floats = NDArray[np.float64]
@@ -284,53 +284,53 @@ def judged_cells(
     """
     if any(isinstance(scorer, PreparedScorer) for scorer in by_panel):
         cells = _show_to_scorers(cells, by_panel)
-    baselines, known = _Baselines(run), ScoreCache(by_panel)
-    lookup = known.useful
+    baselines, cache = _CleanResponses(run), ScoreCache(by_panel)
+    use_cache = cache.useful
     try:
-        while stretch := list(islice(cells, SCORING_CHUNK)):
-            befores = [
+        while chunk := list(islice(cells, SCORING_CHUNK)):
+            clean_cells = [
                 baselines.of(cell) if scorer is not None and scorer.needs_baseline else None
-                for cell, scorer in ((cell, by_panel[cell.panel]) for cell in stretch)
+                for cell, scorer in ((cell, by_panel[cell.panel]) for cell in chunk)
             ]
             keys = [
-                known.key(cell, None if before is None else before.content) if lookup else None
-                for cell, before in zip(stretch, befores, strict=True)
+                cache.key(cell, None if clean is None else clean.content) if use_cache else None
+                for cell, clean in zip(chunk, clean_cells, strict=True)
             ]
-            scores = known.find([key for key in keys if key is not None])
-            fresh: dict[bytes, Score] = {}
-            for cell, before, key in zip(stretch, befores, keys, strict=True):
+            scores = cache.find([key for key in keys if key is not None])
+            computed: dict[bytes, Score] = {}
+            for cell, clean, key in zip(chunk, clean_cells, keys, strict=True):
                 score = scores.get(key) if key is not None else None
                 scorer = by_panel[cell.panel]
                 if score is None and scorer is not None:
-                    response = None if before is None else before.response
+                    response = None if clean is None else clean.response
                     score = score_cell(cell, scorer, response)
                     if key is not None and score is not None and score.outcome != "failed":
-                        fresh[key] = score
+                        computed[key] = score
                 yield cell, score
-            if fresh:
-                known.put(fresh)
+            if computed:
+                cache.put(computed)
     finally:
-        known.close()
+        cache.close()
 
 
 def _show_to_scorers(
     cells: Iterator[StoredCell], by_panel: Sequence[Scorer | None]
 ) -> Iterator[StoredCell]:
     """Yield the same cells, after showing each chunk to the scorers that prepare."""
-    while stretch := list(islice(cells, SCORING_CHUNK)):
+    while chunk := list(islice(cells, SCORING_CHUNK)):
         for place, scorer in enumerate(by_panel):
             if isinstance(scorer, PreparedScorer):
                 scorer.prepare(
                     [
                         Case(variant=cell.variant, response=cell.response)
-                        for cell in stretch
+                        for cell in chunk
                         if cell.panel == place and cell.response is not None
                     ]
                 )
-        yield from stretch
+        yield from chunk
 
 
-class _Baselines:
+class _CleanResponses:
     """Responses to the clean prompt of the current item.
 
     The store yields a run's cells in plan order: by panel, then by item, the clean prompt first. So
@@ -368,7 +368,7 @@ def run_tables(
     return [builder.table() for builder in builders]
 
 
-def _margin(cell: StoredCell) -> float:
+def _logprob_margin(cell: StoredCell) -> float:
     target = cell.variant.prompt.target
     if cell.response is None or not cell.response.scores or not isinstance(target, int):
         return float("nan")
@@ -382,10 +382,10 @@ def _mask_of(
     """Return a mask of `shape` that is True at `places`; None if there are no places."""
     if not places:
         return None
-    marks = np.zeros(shape, np.bool_)
+    mask = np.zeros(shape, np.bool_)
     for key, column, place in places:
-        marks[position[key], column, place] = True
-    return marks
+        mask[position[key], column, place] = True
+    return mask
 
 
 class TableBuilder:
@@ -401,14 +401,14 @@ class TableBuilder:
         self.failures: dict[str, int] = {}
         self.ids: dict[str, str] = {}
         self.families: dict[str, str] = {}
-        self.first_of: dict[str, str] = {}  # a clean prompt: the first item that asks it
+        self.first_items: dict[str, str] = {}  # by clean prompt: the first item that uses it
         self.clusters: dict[str, str] = {}
         self.chances: dict[str, float] = {}
         self.outputs: dict[str, int] = {}
         self.prompts: dict[tuple[str, int, str], list[int]] = {}
         self.calls = CallCounts()
-        self.chats = False  # whether items are turns of one conversation
-        self.lacks_answers = False  # whether an answer was scored of which no text is known
+        self.chats = False  # True if items are turns of one conversation
+        self.lacks_answers = False  # True if a response was scored without an extracted text
 
     def add(self, cell: StoredCell, score: Score | None) -> None:
         variant = cell.variant
@@ -431,8 +431,8 @@ class TableBuilder:
             key = variant.item.key
             chat = next((tag for tag in variant.item.tags if tag.startswith(CHAT_TAG)), None)
             self.chats |= chat is not None
-            self.clusters[key] = self.first_of.setdefault(chat or cell.key, key)
-        # The identity condition asks the baseline at the repeats after the baseline's own.
+            self.clusters[key] = self.first_items.setdefault(chat or cell.key, key)
+        # The identity recipe repeats the clean prompt, numbered after the baseline's repeats.
         repeat = cell.repeat - variant.recipe.repeat * self.run.repeats
         place = variant.draw * self.run.repeats + repeat
         if variant.status == "changed":
@@ -446,12 +446,12 @@ class TableBuilder:
             outcome,
             STATUSES.index(variant.status),
             cell.edits,
-            _margin(cell),
-            self._output(cell, score),
+            _logprob_margin(cell),
+            self._output_number(cell, score),
             0 if score is None else TIERS.index(score.tier),
         )
 
-    def _output(self, cell: StoredCell, score: Score | None) -> int:
+    def _output_number(self, cell: StoredCell, score: Score | None) -> int:
         """Return the number of the extracted answer, -1 without one.
 
         An option's letter is replaced by its text, because recipes may shuffle the options.
@@ -528,7 +528,7 @@ class TableBuilder:
 
         Items with the same clean prompt are one cluster, because it was sent once.
         """
-        if len(self.first_of) >= len(self.clusters):
+        if len(self.first_items) >= len(self.clusters):
             return None
         return tuple(self.clusters.get(key, key) for key in items)
 

@@ -66,7 +66,7 @@ def usage_message(error: click.UsageError) -> str:
     """Return the message of a usage error; for an unknown option it suggests falter's name."""
     name = error.option_name if isinstance(error, click.NoSuchOption) else ""
     if name in ("--decide", "--looks", "--precision"):
-        from falter.engine.settings import removed  # costs what a help page need not
+        from falter.engine.settings import removed  # slow to import, and help pages do not need it
 
         return removed(name.removeprefix("--")).message
     ours = [our for our, others in option_tables()["names elsewhere"].items() if name in others]
@@ -80,12 +80,12 @@ def usage_message(error: click.UsageError) -> str:
 
 
 # `me:secret@` in `https://me:secret@host/v1`
-_LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
+_URL_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 # `models[0].base_url` in `models[0].base_url is …`, and quoted names such as `'base_url'`, but not
 # the value in `unparsed is 'data'`
-_SETTING = re.compile(r"^[a-z_]+(?:\[\d+\])?(?:\.[a-z_]+)?(?= is )|(?<! is )'[a-z_]+'")
+_SETTING_NAMES = re.compile(r"^[a-z_]+(?:\[\d+\])?(?:\.[a-z_]+)?(?= is )|(?<! is )'[a-z_]+'")
 
 
 class Typed:
@@ -95,7 +95,7 @@ class Typed:
 
     def __init__(self, arguments: Sequence[str]) -> None:
         typed = shlex.join(["falter", *arguments]).replace(f"{Path.home()}{os.sep}", f"~{os.sep}")
-        self.command = _LOGIN.sub("…@", typed)
+        self.command = _URL_CREDENTIALS.sub("…@", typed)
 
 
 def typed_command() -> str:
@@ -109,7 +109,7 @@ def typed_command() -> str:
 
 def with_option_names(message: str, typed: object) -> str:
     """Return the message with option names in place of setting names, if no file was given."""
-    # "Unknown task 'seed'": what follows is a name that the user gave, and no setting.
+    # "Unknown task 'seed'": the quoted word is a name that the user gave, and no setting.
     if not isinstance(typed, Typed) or typed.file or message.startswith("Unknown "):
         return message
     from falter.engine.config import EXPERIMENT, STUDY
@@ -121,11 +121,11 @@ def with_option_names(message: str, typed: object) -> str:
         above = f"{option.parent.name}." if option.parent else ""
         flags |= {f"{above}{name}": option.setting.flag for name in names}
 
-    def called(match: re.Match[str]) -> str:
+    def option_name(match: re.Match[str]) -> str:
         name = re.sub(r"\[\d+\]", "", match[0].strip("'"))
         return flags.get(name, match[0])
 
-    return _SETTING.sub(called, message)
+    return _SETTING_NAMES.sub(option_name, message)
 
 
 INTERRUPTED_EXIT_CODE = 1
@@ -195,20 +195,20 @@ def invoke(arguments: Sequence[str] | None) -> int:
             result = cli.main(given, prog_name="falter", standalone_mode=False, obj=typed)
         sys.stdout.flush()
     except FalterError as error:
-        _say_error(with_option_names(error.message, typed), error.hint)
+        _print_error(with_option_names(error.message, typed), error.hint)
         return error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return 0
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "falter"
-        _say_error(usage_message(error), f"'{path} --help' lists its arguments and options")
+        _print_error(usage_message(error), f"'{path} --help' lists its arguments and options")
         return 2
     except click.ClickException as error:
-        _say_error(error.format_message(), None)
+        _print_error(error.format_message(), None)
         return 2
     except (click.Abort, KeyboardInterrupt, asyncio.CancelledError):
-        _say_error("Interrupted", "all answers so far are stored; run the same command to resume")
+        _print_error("Interrupted", "all answers so far are stored; run the same command to resume")
         return INTERRUPTED_EXIT_CODE
     except (BrokenPipeError, SystemExit) as error:
         # The reader of our output closed it. Stay silent, as other filters do. Rich and Click turn
@@ -239,7 +239,7 @@ def report_damaged_store(given: Sequence[str]) -> Iterator[None]:
         raise
 
 
-def _say_error(message: str, hint: str | None) -> None:
+def _print_error(message: str, hint: str | None) -> None:
     click.echo(f"error: {printable(message)}", err=True)
     if hint:
         click.echo(f"\nhint: {printable(hint)}", err=True)

@@ -50,7 +50,7 @@ def doctor(
     findings: dict[str, Any] = {
         "falter": __version__,
         "python": platform.python_version(),
-        "extras": {extra: _version(module) for extra, module in EXTRAS.items()},
+        "extras": {extra: _installed_version(module) for extra, module in EXTRAS.items()},
         **weights_here(),
         "models": [_diagnose(ModelSpec(name=name, **connection), probe, tools) for name in names],
     }
@@ -61,7 +61,7 @@ def doctor(
     return 2 if any(not m["ok"] for m in findings["models"]) else 0
 
 
-def _version(module: str) -> str | None:
+def _installed_version(module: str) -> str | None:
     if importlib.util.find_spec(module) is None:
         return None
     try:
@@ -84,7 +84,7 @@ def _diagnose(spec: ModelSpec, probe: bool, tools: bool) -> dict[str, Any]:
             finally:
                 await client.close()
 
-        found = run_async(check)
+        result = run_async(check)
     except FalterError as error:
         return {"name": spec.name, "ok": False, "problem": error.message, "hint": error.hint}
     able = client.capabilities
@@ -93,7 +93,7 @@ def _diagnose(spec: ModelSpec, probe: bool, tools: bool) -> dict[str, Any]:
         "ok": True,
         "generates": able.generates,
         "log_probabilities": able.scores,
-        **found,
+        **result,
     }
 
 

@@ -92,13 +92,13 @@ def _write_result(
         click.echo(json.dumps(result.as_json(), indent=2, ensure_ascii=False))
     if not forms["show_json"] or forms["html_path"] or forms["parquet_path"]:
         show(study, **{**forms, "show_json": False})
-    _write(result, study, junit_path, comment_path)
+    _write_files(result, study, junit_path, comment_path)
     for note in result.notes:
         click.echo(f"note: {printable(note)}", err=True)
     return result.exit_code
 
 
-def _write(
+def _write_files(
     result: GateResult, study: Study, junit_path: Path | None, comment_path: Path | None
 ) -> None:
     """Write the files of build servers: JUnit, a comment, the step summary, annotations."""

@@ -55,17 +55,17 @@ def items_command(
     spec = ModelSpec(name=writer, **connection)
     meter = Meter(Console(stderr=True), {writer: None})
     with Store(store_path) as store, meter:
-        found = generate_items(rows, area, spec, folder, store, watch=meter)
+        result = generate_items(rows, area, spec, folder, store, watch=meter)
     if as_json:
-        click.echo(json.dumps(to_json(found), indent=2))
+        click.echo(json.dumps(to_json(result), indent=2))
     else:
         click.echo(
-            f"{found.whole:,} of {found.issues:,} items are whole, {found.calls:,} requests by "
-            f"{found.author}"
+            f"{result.whole:,} of {result.issues:,} items are whole, {result.calls:,} requests by "
+            f"{result.author}"
         )
-        for key, faults in list(found.faults.items())[:MAX_PRINTED]:
+        for key, faults in list(result.faults.items())[:MAX_PRINTED]:
             click.echo(f"{key}: {'; '.join(faults)}", err=True)
-    return 1 if found.faults else 0
+    return 1 if result.faults else 0
 
 
 @generate.command("check")

@@ -19,7 +19,7 @@ Row = dict[str, Any]
 EMBEDDED = {"minilm": MINILM, "smollm2": SMOLLM2}
 
 
-def _first_line(thing: object) -> str:
+def _summary_line(thing: object) -> str:
     return (thing.__doc__ or "").strip().partition("\n")[0]
 
 
@@ -59,15 +59,15 @@ KINDS: dict[str, Callable[[Any], Row] | None] = {
 }
 
 
-def _rows(kind: str) -> list[Row]:
+def _rows_of_kind(kind: str) -> list[Row]:
     """Return a row for every registered object of a kind: its own columns, or name and summary."""
     room, row = import_module(f"falter.{kind}"), KINDS[kind]
     if kind == "measures":
-        return [{"name": n, "summary": _first_line(f)} for n, f in room.measures().items()]
+        return [{"name": n, "summary": _summary_line(f)} for n, f in room.measures().items()]
     registry = getattr(room, kind)
     if row is not None:
         return [row(thing) for thing in registry]
-    return [{"name": n, "summary": _first_line(registry.get(n))} for n in registry.names()]
+    return [{"name": n, "summary": _summary_line(registry.get(n))} for n in registry.names()]
 
 
 @click.command("list")
@@ -79,11 +79,11 @@ def list_names(kind: str | None, as_json: bool) -> None:
     """
     if kind is not None and kind not in KINDS:
         raise UnknownName("kind", kind, KINDS)
-    listed = {name: _rows(name) for name in ([kind] if kind else KINDS)}
+    by_kind = {name: _rows_of_kind(name) for name in ([kind] if kind else KINDS)}
     if as_json:
-        click.echo(json.dumps(listed[kind] if kind else listed, indent=2))
+        click.echo(json.dumps(by_kind[kind] if kind else by_kind, indent=2))
         return
-    for name, rows in listed.items():
+    for name, rows in by_kind.items():
         if not kind:
             click.echo(f"{name}:")
         width = max(len(row["name"]) for row in rows)
@@ -108,14 +108,14 @@ def list_models() -> None:
 
 def weights_here() -> dict[str, str | None]:
     """Return the path of each embedded model's weights, the reason for not using them, or None."""
-    found: dict[str, str | None] = {}
+    paths: dict[str, str | None] = {}
     for name, record in EMBEDDED.items():
         try:
             path = find_weights(record)
-            found[name] = None if path is None else str(path)
+            paths[name] = None if path is None else str(path)
         except WeightsError as error:
-            found[name] = f"{error.message}; {error.hint}"
-    return found
+            paths[name] = f"{error.message}; {error.hint}"
+    return paths
 
 
 def not_downloaded(name: str) -> str:

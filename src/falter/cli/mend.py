@@ -49,7 +49,7 @@ def mend(
     file = options["file"]
     settings, folder = settings_from(options)
     if file is not None and apply_path is not None:
-        _require_beside(apply_path, folder)
+        _require_same_folder(apply_path, folder)
     named = [name for text in remedies for name in text.split(",") if name]
     spec = read_study(
         with_mending(settings, named, [path.read_text("utf-8") for path in own]),
@@ -70,7 +70,7 @@ def mend(
         mended = None if apply_path is None or failed else _mended_experiment(result, settings)
     show(result.study, **forms)
     if apply_path is not None and mended is not None:
-        _write(mended, apply_path)
+        _write_mended(mended, apply_path)
     if failed:
         click.echo(
             f"error: {failed:,} requests failed; run the same command again to repeat them",
@@ -89,7 +89,7 @@ def _mended_experiment(result: Result, settings: Mapping[str, Any]) -> str | Not
         return error
 
 
-def _write(mended: str | NothingToApply, path: Path) -> None:
+def _write_mended(mended: str | NothingToApply, path: Path) -> None:
     """Write the new file, or print the reason that it is not written."""
     from falter.engine.mending import NothingToApply
 
@@ -103,7 +103,7 @@ def _write(mended: str | NothingToApply, path: Path) -> None:
     click.echo(f"wrote {path}", err=True)
 
 
-def _require_beside(path: Path, folder: Path) -> None:
+def _require_same_folder(path: Path, folder: Path) -> None:
     """Raise UsageError unless the new file is in the experiment's folder.
 
     The paths in the experiment are relative to this folder.

@@ -56,11 +56,11 @@ def read_env_file(path: Path) -> Iterator[tuple[str, str]]:
         line = line.strip()
         if not line or line.startswith("#"):
             continue
-        found = ENV_LINE.fullmatch(line)
-        if found is None:
+        match = ENV_LINE.fullmatch(line)
+        if match is None:
             raise refusal(UsageError, "cli.no_pair", number=number, path=path)
-        quoted = QUOTED_VALUE.fullmatch(found[2])
-        yield found[1], quoted[2] if quoted else re.sub(r"(?:^|\s+)#.*", "", found[2])
+        quoted = QUOTED_VALUE.fullmatch(match[2])
+        yield match[1], quoted[2] if quoted else re.sub(r"(?:^|\s+)#.*", "", match[2])
 
 
 STORE_PATH = Path("falter.db")
@@ -160,25 +160,25 @@ def show(
     every_name = [figure.name for figure in study.figures]
     names = list(every_name) if "all" in figures else []
     for name in figures:
-        found = [figure.name for figure in figures_named(study.figures, name)]
-        if not found and name != "all":
+        figures_found = [figure.name for figure in figures_named(study.figures, name)]
+        if not figures_found and name != "all":
             raise UnknownName("figure", name, [*every_name, "all"])
-        names += found
+        names += figures_found
     if names:
         chosen = tuple(figure for figure in study.figures if figure.name in names)
-        shown = replace(study, figures=chosen, headline=(), panels=())
+        selected = replace(study, figures=chosen, headline=(), panels=())
     else:
-        shown = study
+        selected = study
     if html_path is not None:
-        write_page(shown, html_path)
+        write_page(selected, html_path)
     if parquet_path is not None:
-        write_report(shown, parquet_path)
+        write_report(selected, parquet_path)
         click.echo(f"numbers: {parquet_path}", err=True)
     if svg_folder is not None:
-        files = write_pictures(shown.figures, svg_folder)
+        files = write_pictures(selected.figures, svg_folder)
         click.echo(f"charts: {len(files)} files in {svg_folder}", err=True)
     for form in forms:
-        click.echo(report_text(shown, FORM_OF_OPTION[form]).rstrip("\n"))
+        click.echo(report_text(selected, FORM_OF_OPTION[form]).rstrip("\n"))
     if not (forms or html_path or parquet_path or svg_folder):
         from rich.console import Console
 
@@ -196,16 +196,16 @@ def write_page(study: Study, path: Path) -> None:
 # Arguments and options of commands, as listed in `options.toml`.
 
 
-def _between_commas(names: str) -> tuple[str, ...]:
+def _split_at_commas(names: str) -> tuple[str, ...]:
     return tuple(filter(None, names.split(",")))
 
 
 _SETTINGS: dict[str, Block[Any]] = {"experiment settings": EXPERIMENT, "protocol settings": STUDY}
-_TYPES: dict[str, Any] = {
+_CLICK_TYPES: dict[str, Any] = {
     "int": int,
     "float": float,
     "seconds": click.FloatRange(1, 3600),
-    "columns": _between_commas,
+    "columns": _split_at_commas,
     "name": click.Path(),
     "file name": click.Path(dir_okay=False),
     "path": click.Path(path_type=Path),
@@ -240,24 +240,24 @@ def take_options(options: dict[str, Any], table: str) -> dict[str, Any]:
 
 def _option_decorators(table: str) -> Iterator[Callable[[Any], Any]]:
     if table in _SETTINGS:
-        yield from map(_setting, options_of(_SETTINGS[table]))
+        yield from map(_setting_option, options_of(_SETTINGS[table]))
         return
-    for row, about in option_tables()[table].items():
-        if not about:
+    for row, settings in option_tables()[table].items():
+        if not settings:
             yield from _option_decorators(row)
             continue
-        given: dict[str, Any] = (
-            {"help": about, "is_flag": True} if isinstance(about, str) else dict(about)
+        names: dict[str, Any] = (
+            {"help": settings, "is_flag": True} if isinstance(settings, str) else dict(settings)
         )
-        if "type" in given:
-            given["type"] = _type(given["type"])
+        if "type" in names:
+            names["type"] = _click_type(names["type"])
         if not row.startswith("-"):
-            yield click.argument(row, **given)
+            yield click.argument(row, **names)
         else:
-            yield click.option(*row.split(), **{"show_default": "default" in given, **given})
+            yield click.option(*row.split(), **{"show_default": "default" in names, **names})
 
 
-def _type(name: str | list[str]) -> Any:
+def _click_type(name: str | list[str]) -> Any:
     """Return the click type for a name, a range (`1..9`), listed words, or `module:attribute`."""
     if isinstance(name, list):
         return click.Choice(name)
@@ -265,10 +265,10 @@ def _type(name: str | list[str]) -> Any:
         low, high = name.split("..")
         return click.IntRange(int(low), int(high) if high else None)
     module, _, words = name.partition(":")
-    return click.Choice(getattr(import_module(module), words)) if words else _TYPES[name]
+    return click.Choice(getattr(import_module(module), words)) if words else _CLICK_TYPES[name]
 
 
-def _setting(option: Option) -> Callable[[Any], Any]:
+def _setting_option(option: Option) -> Callable[[Any], Any]:
     setting, shape = option.setting, option.setting.shape
     words = "|".join(getattr(shape, "words", ()))
     help = setting.help[0].upper() + setting.help[1:]

@@ -93,18 +93,18 @@ def perturb(
         if not recipe.steps:
             raise refusal(UsageError, "cli.setting_recipe", recipe=recipe.label)
     if check:
-        texts = (row[field] for row in _rows(field)) if field else iter(text or _lines())
+        texts = (row[field] for row in _rows(field)) if field else iter(text or _input_lines())
         _check_texts(perturber, texts, language or "en", as_json)
     elif field is not None:
         _change_rows(perturber, field, grid, as_json)
     else:
-        _change_texts(perturber, text or _lines(), grid, as_json)
+        _change_texts(perturber, text or _input_lines(), grid, as_json)
 
 
 Spec = list[tuple[str, dict[str, Any]]]
 
 
-def _chain(*names: str) -> Spec:
+def _chain_of(*names: str) -> Spec:
     return [(part, {}) for name in names for part in name.split("+")]
 
 
@@ -113,11 +113,11 @@ def _specs(names: Sequence[str], *, grid: bool) -> list[Spec]:
     if grid and len(names) < 2:
         raise UsageError("--grid needs two perturbations or more", hint="-p typos -p casing")
     if grid:
-        return [_chain(first, second) for first, second in permutations(names, 2)]
+        return [_chain_of(first, second) for first, second in permutations(names, 2)]
     if names:
-        return [_chain(*names)]
+        return [_chain_of(*names)]
     return [
-        _chain(p.name)
+        _chain_of(p.name)
         for p in perturbations
         if not isinstance(p, SettingPerturbation) and not p.needs_model
     ]
@@ -130,8 +130,8 @@ def _change_texts(
         for recipe, _, applied in perturber(line):
             changed = plain(applied.prompt)
             if as_json:
-                edits = _edits(applied.prompt)
-                row = {"text": line, **_outcome(recipe, applied, grid), "edits": edits}
+                edits = _edit_records(applied.prompt)
+                row = {"text": line, **_outcome_record(recipe, applied, grid), "edits": edits}
                 click.echo(json_text(row))
                 continue
             if applied.step is not None and len(recipe.steps) > 1:
@@ -146,16 +146,16 @@ def _change_texts(
 def _change_rows(perturber: Perturber, field: str, grid: bool, as_json: bool) -> None:
     for row in _rows(field):
         for recipe, _, applied in perturber(row[field]):
-            outcome = _outcome(recipe, applied, grid)
+            outcome = _outcome_record(recipe, applied, grid)
             changed = {**row, field: outcome.pop("perturbed")}
             if grid:
                 changed["recipe"] = recipe.label
             if as_json:
-                changed |= {**outcome, "edits": _edits(applied.prompt)}
+                changed |= {**outcome, "edits": _edit_records(applied.prompt)}
             click.echo(json_text(changed))
 
 
-def _outcome(recipe: Recipe, applied: Applied, grid: bool) -> dict[str, Any]:
+def _outcome_record(recipe: Recipe, applied: Applied, grid: bool) -> dict[str, Any]:
     """Return the perturbed text and its status; `step` names a chain's step without an effect."""
     row: dict[str, Any] = {"recipe": recipe.label} if grid else {}
     row |= {"perturbed": plain(applied.prompt), "status": applied.status}
@@ -164,7 +164,7 @@ def _outcome(recipe: Recipe, applied: Applied, grid: bool) -> dict[str, Any]:
     return row
 
 
-def _edits(changed: Prompt) -> list[dict[str, Any]]:
+def _edit_records(changed: Prompt) -> list[dict[str, Any]]:
     return [
         {
             "section": section.name,
@@ -194,8 +194,8 @@ def _check_texts(perturber: Perturber, texts: Iterator[str], language: str, as_j
                 )
             )
     groups = {recipe.label: recipe.group for recipe in perturber.recipes}
-    same = equal_prompts(rewordings.items())
-    _show(
+    shared_prompts = equal_prompts(rewordings.items())
+    _print_meanings(
         [
             meaning_of(
                 cases,
@@ -203,7 +203,7 @@ def _check_texts(perturber: Perturber, texts: Iterator[str], language: str, as_j
                 recipe=label,
                 group=groups[label],
                 language=language,
-                same=same[label],
+                same=shared_prompts[label],
             )
             for label, cases in rewordings.items()
         ],
@@ -238,7 +238,7 @@ def _check_prompts(
     with bank_in(experiment, store_path) as bank:
         for variant_set in variant_sets(experiment, bank):
             rewordings = [(recipe, tuple(cases)) for recipe, cases in variant_set.rewordings()]
-            same = equal_prompts((recipe.label, cases) for recipe, cases in rewordings)
+            shared_prompts = equal_prompts((recipe.label, cases) for recipe, cases in rewordings)
             for recipe, cases in rewordings:
                 meanings.append(
                     meaning_of(
@@ -247,13 +247,13 @@ def _check_prompts(
                         recipe=recipe.label,
                         group=recipe.group,
                         language=experiment.language or "en",
-                        same=same[recipe.label],
+                        same=shared_prompts[recipe.label],
                     )
                 )
-    _show(meanings, as_json)
+    _print_meanings(meanings, as_json)
 
 
-def _show(meanings: Sequence[Meaning], as_json: bool) -> None:
+def _print_meanings(meanings: Sequence[Meaning], as_json: bool) -> None:
     from falter.analysis.figures.details import meaning_grid, meaning_losses
     from falter.report.forms.terminal import terminal_figures
 
@@ -271,7 +271,7 @@ def _show(meanings: Sequence[Meaning], as_json: bool) -> None:
 # Input
 
 
-def _lines() -> Iterator[str]:
+def _input_lines() -> Iterator[str]:
     for line in sys.stdin:
         yield line.rstrip("\r\n")
 

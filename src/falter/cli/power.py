@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from falter.stats.sample_size import SampleSize
     from falter.stats.variance import Design, VarianceParts
 
-_GOALS = {
+_GOAL_TEMPLATES = {
     "drop": "each drop within ±{0}",
     "found": "a drop of {0} found",
     "micro": "average drop within ±{0}",
@@ -42,23 +42,23 @@ def goal_row(plan: PlannedGoal, expected: Assumptions, items: int | None) -> dic
         "points": _points(plan.asked),
         "available": items,
         "level": plan.like_these.level,
-        "super_population": _size(plan.like_these, plan.design),
-        "finite": _size(plan.exact, plan.exact_design),
+        "super_population": _size_fields(plan.like_these, plan.design),
+        "finite": _size_fields(plan.exact, plan.exact_design),
         "assumptions": to_json(expected),
     }
     if plan.at_discordance:
         row["at_discordance"] = [
             {
                 "discordance": share,
-                "super_population": _size(other.like_these, other.design),
-                "finite": _size(other.exact, other.exact_design),
+                "super_population": _size_fields(other.like_these, other.design),
+                "finite": _size_fields(other.exact, other.exact_design),
             }
             for share, other in plan.at_discordance
         ]
     return row
 
 
-def _size(size: SampleSize | None, design: int | None) -> dict[str, Any] | None:
+def _size_fields(size: SampleSize | None, design: int | None) -> dict[str, Any] | None:
     if size is None:
         return None
     return {
@@ -81,15 +81,15 @@ def _points(value: float | None) -> float | None:
 
 def show_goals(plans: Sequence[PlannedGoal], expected: Assumptions, items: int | None) -> None:
     """Print a line for each goal, unattainable goals, assumptions, and results for other shares."""
-    table = _table("goal", *_heads(items))
+    table = _plain_table("goal", *_column_heads(items))
     for plan in plans:
-        table.add_row(*map(Text, (_goal(plan), *_sizes(plan))))
+        table.add_row(*map(Text, (_goal_text(plan), *_size_cells(plan))))
     console = Console()
     console.print(table)
-    short = _shortfalls(plans)
+    short = _shortfall_sentences(plans)
     if short:
         short.append("In brackets: the number of items that would be needed.")
-    for text in (*(_meaning(plan, expected) for plan in plans), *short, *expected.notes):
+    for text in (*(_guarantee_sentence(plan, expected) for plan in plans), *short, *expected.notes):
         if text:
             console.print(Text(text))
     for plan in plans:
@@ -97,7 +97,7 @@ def show_goals(plans: Sequence[PlannedGoal], expected: Assumptions, items: int |
             _show_shares(console, plan, expected, items)
 
 
-def _meaning(plan: PlannedGoal, expected: Assumptions) -> str:
+def _guarantee_sentence(plan: PlannedGoal, expected: Assumptions) -> str:
     """Return a sentence on the guarantee of a goal about single perturbations; empty for others."""
     count, size = expected.conditions - 1, plan.like_these
     several = count > 1
@@ -110,10 +110,10 @@ def _meaning(plan: PlannedGoal, expected: Assumptions) -> str:
         return f"Judged among {count}, such a perturbation is found in {share} of studies."
     if not several:
         return f"A perturbation that changes nothing is shown to be so in {share} of studies."
-    at_once = f"{100.0 * (size.all_at_once or 0.0):.0f} %"
+    all_share = f"{100.0 * (size.all_at_once or 0.0):.0f} %"
     return (
         f"Of {count} perturbations that change nothing, {share} are shown to be so on average; "
-        f"all {count} at once in {at_once} of studies."
+        f"all {count} at once in {all_share} of studies."
     )
 
 
@@ -125,54 +125,54 @@ def _show_shares(
 ) -> None:
     """Print the goal for every share of items that may change."""
     best = f"best of {items:,}" if items is not None else "best"
-    heads = ["that change", *_heads(items)]
-    table = _table(*heads, *([best] if items is not None else []))
+    heads = ["that change", *_column_heads(items)]
+    table = _plain_table(*heads, *([best] if items is not None else []))
     for share, other in plan.at_discordance:
         mark = "  (assumed)" if share == expected.discordance else ""
-        cells = [f"{100.0 * share:g} %{mark}", *_sizes(other)]
+        cells = [f"{100.0 * share:g} %{mark}", *_size_cells(other)]
         reached = other.like_these.best
         if items is not None:
             cells.append("–" if reached is None else f"±{100.0 * reached:.2f}")
         table.add_row(*map(Text, cells))
     console.print()
-    console.print(Text(f"{_goal(plan).capitalize()}, by the share of answers that change:"))
+    console.print(Text(f"{_goal_text(plan).capitalize()}, by the share of answers that change:"))
     console.print(table)
 
 
-def _heads(items: int | None) -> list[str]:
+def _column_heads(items: int | None) -> list[str]:
     exact = [f"exactly these {items:,}", "calls"] if items is not None else []
     return ["items like these", "calls", *exact]
 
 
-def _table(*heads: str) -> Table:
+def _plain_table(*heads: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for place, head in enumerate(heads):
         table.add_column(Text(head), justify="right" if place else "left")
     return table
 
 
-def _goal(plan: PlannedGoal) -> str:
+def _goal_text(plan: PlannedGoal) -> str:
     found = plan.name == "drop" and plan.like_these.chance is not None
-    return _GOALS["found" if found else plan.name].format(f"{100.0 * plan.asked:g} points")
+    return _GOAL_TEMPLATES["found" if found else plan.name].format(f"{100.0 * plan.asked:g} points")
 
 
-def _sizes(plan: PlannedGoal) -> list[str]:
-    cells = [*_cells(plan.like_these, plan.design)]
+def _size_cells(plan: PlannedGoal) -> list[str]:
+    cells = [*_items_and_calls(plan.like_these, plan.design)]
     if plan.exact is not None:
-        return [*cells, *_cells(plan.exact, plan.exact_design)]
+        return [*cells, *_items_and_calls(plan.exact, plan.exact_design)]
     return [*cells, "–", "–"] if plan.like_these.available is not None else cells
 
 
-def _cells(size: SampleSize, design: int | None) -> tuple[str, str]:
+def _items_and_calls(size: SampleSize, design: int | None) -> tuple[str, str]:
     """Return items and calls; with the conditions per item if they are not all conditions."""
-    each = f" × {design}" if design is not None else ""
+    per_item = f" × {design}" if design is not None else ""
     if size.value is None or size.calls is None:
-        needed = "–" if size.needed is None else f"{size.needed:,}{each}"
+        needed = "–" if size.needed is None else f"{size.needed:,}{per_item}"
         return f"({needed})", "–"
-    return f"{size.value:,}{each}", f"{size.calls:,}"
+    return f"{size.value:,}{per_item}", f"{size.calls:,}"
 
 
-def _shortfalls(plans: Sequence[PlannedGoal]) -> list[str]:
+def _shortfall_sentences(plans: Sequence[PlannedGoal]) -> list[str]:
     sentences = []
     for plan in plans:
         for size, about in ((plan.like_these, "items like these"), (plan.exact, "these items")):
@@ -185,7 +185,7 @@ def _shortfalls(plans: Sequence[PlannedGoal]) -> list[str]:
                     f"; their best {size.what} is {100.0 * size.best:.2f} points"
                 )  # fmt: skip
                 text = f"not attainable with {size.available:,} items{best}"
-            sentences.append(f"{_goal(plan).capitalize()}, {about}: {text}.")
+            sentences.append(f"{_goal_text(plan).capitalize()}, {about}: {text}.")
     return sentences
 
 
@@ -215,7 +215,7 @@ def show_designs(
     notes: Sequence[str],
 ) -> None:
     """Print a line for each design."""
-    table = _table(
+    table = _plain_table(
         "design", "items", "conditions", "draws", "repeats", "calls", "these", "like these",
     )  # fmt: skip
     for error in errors:
@@ -229,11 +229,11 @@ def show_designs(
         f"The mean ± so many points at {100.0 * level:g} %, for these conditions and for "
         "conditions like these, with items like these."
     )
-    for text in (about, *notes, *_variances(parts)):
+    for text in (about, *notes, *_variance_texts(parts)):
         console.print(Text(text))
 
 
-def _variances(parts: VarianceParts) -> list[str]:
+def _variance_texts(parts: VarianceParts) -> list[str]:
     values = to_json(parts)
     known = ", ".join(f"{k} {v:.3g}" for k, v in values.items() if v is not None)
     unknown = [name for name, value in values.items() if value is None]
@@ -274,16 +274,16 @@ def power(
 
     columns = take_options(options, "column options")
     goals = _fractions(take_options(options, "power goals"))
-    assumed = take_options(options, "power assumptions")
+    assumptions = take_options(options, "power assumptions")
     pilot = None if source is None else _analysis(source, options["baseline"], columns, store_path)
-    clusters = _clusters(assumed.pop("cluster_size"), assumed.pop("icc"))
-    assumed["brittleness"] = assumed.pop("expected_brittleness")
-    assumed["drop"] = assumed.pop("true_drop") / 100.0
-    if assumed["conditions"] is None:
-        assumed["conditions"] = _conditions(pilot)
-    if assumed["models"] is None:
-        assumed["models"] = _models(pilot)
-    expected = Assumptions(**assumed, **clusters)
+    clusters = _cluster_effect(assumptions.pop("cluster_size"), assumptions.pop("icc"))
+    assumptions["brittleness"] = assumptions.pop("expected_brittleness")
+    assumptions["drop"] = assumptions.pop("true_drop") / 100.0
+    if assumptions["conditions"] is None:
+        assumptions["conditions"] = _condition_count(pilot)
+    if assumptions["models"] is None:
+        assumptions["models"] = _model_count(pilot)
+    expected = Assumptions(**assumptions, **clusters)
     if pilot is not None:
         expected = assumptions_of(pilot, expected)
     rows: list[dict[str, Any]] = []
@@ -296,12 +296,12 @@ def power(
             show_goals(plans, expected, items)
     if wants_mean:
         design = _design(items, expected.conditions, options["draws"], options["repeats"])
-        rows += _mean(components, pilot, design, level, show=not show_json)
+        rows += _mean_rows(components, pilot, design, level, show=not show_json)
     if show_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
 
 
-def _clusters(size: float | None, icc: float | None) -> dict[str, Any]:
+def _cluster_effect(size: float | None, icc: float | None) -> dict[str, Any]:
     """Return the design effect 1 + (m − 1) ICC of clusters of m items, and the assumption."""
     if size is None:
         if icc is not None:
@@ -309,10 +309,10 @@ def _clusters(size: float | None, icc: float | None) -> dict[str, Any]:
         return {}
     if size < 1.0 or not 0.0 <= (icc or 0.0) <= 1.0:
         raise InvalidValue("--cluster-size, --icc", (size, icc), "1 or more items, and 0 to 1")
-    known = DEFAULT_ICC if icc is None else icc
-    assumed = f"Assumed: drops in a cluster correlate by {known:g}. --icc sets it."
+    given = DEFAULT_ICC if icc is None else icc
+    assumed = f"Assumed: drops in a cluster correlate by {given:g}. --icc sets it."
     notes = (assumed,) if icc is None else ()
-    return {"design_effect": 1.0 + (size - 1.0) * known, "notes": notes}
+    return {"design_effect": 1.0 + (size - 1.0) * given, "notes": notes}
 
 
 def _design(items: int | None, conditions: int, draws: int, repeats: int) -> Design:
@@ -323,7 +323,7 @@ def _design(items: int | None, conditions: int, draws: int, repeats: int) -> Des
     return Design(items=items, conditions=conditions, draws=draws, repeats=repeats)
 
 
-def _mean(
+def _mean_rows(
     components: str | None,
     pilot: Analysis | None,
     design: Design,
@@ -347,12 +347,12 @@ def _mean(
     return design_rows(errors, parts, level)
 
 
-def _conditions(pilot: Analysis | None) -> int:
+def _condition_count(pilot: Analysis | None) -> int:
     counts = [panel.brittleness.conditions for panel in pilot.panels] if pilot else []
     return max((count for count in counts if count > 1), default=DEFAULT_CONDITIONS)
 
 
-def _models(pilot: Analysis | None) -> int:
+def _model_count(pilot: Analysis | None) -> int:
     return max(2, len({panel.panel.model.id for panel in pilot.panels})) if pilot else 2
 
 

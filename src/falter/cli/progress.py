@@ -52,7 +52,7 @@ class Meter:
     def __init__(
         self, console: Console, prices: dict[str, Price | None], every: float = LINE_SECONDS
     ) -> None:
-        self._console, self._every = console, every
+        self._console, self._seconds_per_line = console, every
         self._prices = prices
         self.is_live = console.is_terminal
         self.part = 1
@@ -66,7 +66,7 @@ class Meter:
             auto_refresh=False,
         )
         self._ids: dict[str, TaskID] = {}
-        self._last_plain = time.monotonic()
+        self._last_line_at = time.monotonic()
 
     def __enter__(self) -> Self:
         if self.is_live:
@@ -82,15 +82,15 @@ class Meter:
         if not self.is_live:
             self._print_lines(lanes)
             return
-        for lane in lanes:
-            if lane.label not in self._ids:
-                self._ids[lane.label] = self._bars.add_task(
-                    escape(lane.label), total=lane.total, text=""
+        for progress in lanes:
+            if progress.label not in self._ids:
+                self._ids[progress.label] = self._bars.add_task(
+                    escape(progress.label), total=progress.total, text=""
                 )
             self._bars.update(
-                self._ids[lane.label],
-                completed=lane.done,
-                text=escape(describe(lane, self._prices.get(lane.label))),
+                self._ids[progress.label],
+                completed=progress.done,
+                text=escape(describe(progress, self._prices.get(progress.label))),
             )
         self._bars.lines = self.lines()
         self._bars.refresh()
@@ -106,13 +106,13 @@ class Meter:
 
     def _print_lines(self, lanes: Sequence[Progress]) -> None:
         now = time.monotonic()
-        ended = all(lane.done >= lane.total for lane in lanes)
-        if now - self._last_plain < self._every and not ended:
+        ended = all(progress.done >= progress.total for progress in lanes)
+        if now - self._last_line_at < self._seconds_per_line and not ended:
             return
-        self._last_plain = now
-        for lane in lanes:
-            text = describe(lane, self._prices.get(lane.label))
-            self._console.print(f"{escape(lane.label)}  {escape(text)}", highlight=False)
+        self._last_line_at = now
+        for progress in lanes:
+            text = describe(progress, self._prices.get(progress.label))
+            self._console.print(f"{escape(progress.label)}  {escape(text)}", highlight=False)
 
 
 @contextlib.contextmanager
@@ -157,12 +157,12 @@ def describe(lane: Progress, price: Price | None) -> str:
     if price is not None:
         spent = (lane.prompt_tokens * price.input + lane.completion_tokens * price.output) / 1e6
         parts.append(f"{spent:,.4f} {price.currency}")
-    left = lane.total - lane.done
+    remaining = lane.total - lane.done
     if lane.paused:
         parts.append(f"paused, because every request fails: {printable(lane.paused)[:200]}")
-    elif left and answered:
-        parts.append(f"{clock(left / rate)} left")
-    elif not left:
+    elif remaining and answered:
+        parts.append(f"{clock(remaining / rate)} left")
+    elif not remaining:
         parts.append(f"in {clock(elapsed)}")
     return "  ".join(parts)
 
@@ -199,7 +199,7 @@ class LiveDrops:
         self, path: Path, run: Callable[[], Run | None], *, first: float = FIRST_UPDATE_SECONDS
     ) -> None:
         self._lines: tuple[str, ...] = ()
-        self._path, self._run, self._first = path, run, first
+        self._path, self._run, self._first_update = path, run, first
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._update_drops, daemon=True, name="drops so far")
 
@@ -216,12 +216,12 @@ class LiveDrops:
         return self._lines
 
     def _update_drops(self) -> None:
-        wait = self._first
+        wait = self._first_update
         while not self._stop.wait(wait):
-            began = time.monotonic()
+            started = time.monotonic()
             with contextlib.suppress(Exception):
                 self._lines = self._drop_lines()
-            wait = max(self._first, IDLE_RATIO * (time.monotonic() - began))
+            wait = max(self._first_update, IDLE_RATIO * (time.monotonic() - started))
 
     def _drop_lines(self) -> tuple[str, ...]:
         run = self._run()
@@ -237,12 +237,12 @@ class LiveDrops:
 
 def drops_line(panel: PanelSoFar) -> str:
     """Return the largest drops of a panel in one line; empty if no drop is known."""
-    known = [(label, drop) for label, drop in panel.drops if drop.value is not None]
-    known.sort(key=lambda pair: -abs(pair[1].value or 0.0))
-    if not known:
+    ranked = [(label, drop) for label, drop in panel.drops if drop.value is not None]
+    ranked.sort(key=lambda pair: -abs(pair[1].value or 0.0))
+    if not ranked:
         return ""
-    shown = ", ".join(f"{label} {_points(drop)}" for label, drop in known[:MAX_RECIPES])
-    more = f" and {len(known) - MAX_RECIPES} more" if len(known) > MAX_RECIPES else ""
+    shown = ", ".join(f"{label} {_points(drop)}" for label, drop in ranked[:MAX_RECIPES])
+    more = f" and {len(ranked) - MAX_RECIPES} more" if len(ranked) > MAX_RECIPES else ""
     return f"{panel.model} on {panel.task}, drops so far: {shown}{more}"
 
 

@@ -89,27 +89,27 @@ def import_command(
     for path in paths:
         if not path.is_file():
             raise UsageError(f"There is no file {path}", hint="name the filled-in sheets")
-    found = summary_ratings(store_path, paths, run, articles=articles, seed=seed)
+    evaluations = summary_ratings(store_path, paths, run, articles=articles, seed=seed)
     if as_json:
         rows = [
             {"model": model, "task": task, **to_json(evaluation)}
-            for (model, task), evaluation in found.items()
+            for (model, task), evaluation in evaluations.items()
         ]
         click.echo(json.dumps(rows, indent=2))
     else:
-        click.echo("\n".join(_lines(found)))
+        click.echo("\n".join(_evaluation_lines(evaluations)))
 
 
-def _lines(found: Mapping[tuple[str, str], HumanEvaluation]) -> Iterator[str]:
+def _evaluation_lines(evaluations: Mapping[tuple[str, str], HumanEvaluation]) -> Iterator[str]:
     """Yield, for every model and data set, the ratings of each type of summary and the best."""
-    for (model, task), evaluation in found.items():
+    for (model, task), evaluation in evaluations.items():
         yield f"{model} on {task}"
         for arm, means in evaluation.means.items():
             yield f"  {arm}"
             for criterion, mean in means.items():
                 sd = n.decimal(evaluation.sds[arm][criterion], 2)
                 rated = f"{n.whole(mean.items)} rated"
-                yield f"    {criterion:<13} {_mean(mean):<20} sd {sd}  {rated}"
+                yield f"    {criterion:<13} {_mean_text(mean):<20} sd {sd}  {rated}"
         for criterion, alpha in evaluation.agreement.items():
             value, bounds = n.decimal(alpha.value, 2), alpha.interval
             ends = f"[{n.decimal(bounds.low, 2)}, {n.decimal(bounds.high, 2)}]"
@@ -120,7 +120,7 @@ def _lines(found: Mapping[tuple[str, str], HumanEvaluation]) -> Iterator[str]:
         yield f"  best: {' and '.join(evaluation.best) or 'nothing was rated'}"
 
 
-def _mean(estimate: Estimate) -> str:
+def _mean_text(estimate: Estimate) -> str:
     if estimate.value is None:
         return "–"
     low, high = (n.decimal(bound, 2) for bound in (estimate.low, estimate.high))

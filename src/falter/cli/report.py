@@ -87,22 +87,22 @@ def answers(
     falter answers --item animals-001 --json
     """
     kinds = tuple([kind for kind in get_args(AnswerKind) if options.pop(kind)])
-    picked = AnswerFilter(kinds=kinds, **options)
+    answer_filter = AnswerFilter(kinds=kinds, **options)
     with scoring_progress(Console(stderr=True)):
-        result = pick_answers(store_path, run, picked, limit=limit)
+        result = pick_answers(store_path, run, answer_filter, limit=limit)
     if as_json:
         for answer in result.answers:
             click.echo(json_text(_answer_record(answer)))
     else:
-        study = answers_study(result, picked)
+        study = answers_study(result, answer_filter)
         if html_path is not None:
             write_page(study, html_path)
         else:
             terminal_figures(study.figures, Console())
-    _say_rest(result)
+    _print_rest(result)
 
 
-def _say_rest(result: Answers) -> None:
+def _print_rest(result: Answers) -> None:
     shown = len(result.answers)
     if result.count > shown:
         click.echo(f"{shown:,} of {result.count:,} answers; more with --limit", err=True)
@@ -112,17 +112,17 @@ def _say_rest(result: Answers) -> None:
 
 def _answer_record(answer: Answer) -> dict[str, Any]:
     """Return a response as an object for scripts."""
-    sides = answer.example
+    versions = answer.example
     return {
         **{name: value for name, value in asdict(answer).items() if name != "example"},
-        "expected": sides.expected,
-        "prompt_before": "".join(segment.before for segment in sides.segments),
-        "prompt": "".join(segment.after for segment in sides.segments),
-        "answer_before": sides.baseline.answer,
-        "answer": sides.perturbed.answer,
-        "read_before": sides.baseline.read,
-        "read": sides.perturbed.read,
-        "second": sides.perturbed.second,
+        "expected": versions.expected,
+        "prompt_before": "".join(segment.before for segment in versions.segments),
+        "prompt": "".join(segment.after for segment in versions.segments),
+        "answer_before": versions.baseline.answer,
+        "answer": versions.perturbed.answer,
+        "read_before": versions.baseline.read,
+        "read": versions.perturbed.read,
+        "second": versions.perturbed.second,
     }
 
 

@@ -133,10 +133,10 @@ def status_command(store_path: Path, as_json: bool) -> None:
     with Store.existing(store_path, writes=False) as store:
         batches = Batches(store).all()
     if as_json:
-        click.echo(json.dumps([_row(each) for each in batches], indent=2))
+        click.echo(json.dumps([_batch_row(each) for each in batches], indent=2))
         return
     for each in batches:
-        click.echo(printable(_line(each)))
+        click.echo(printable(_batch_line(each)))
     waiting = [each for each in batches if each.state in OPEN_STATES]
     click.echo(
         f"{len(batches):,} batches, {len(waiting):,} not yet imported"
@@ -154,42 +154,42 @@ def forget_command(name: str, store_path: Path) -> None:
     no longer has the results.
     """
     with Store.existing(store_path) as store:
-        book = Batches(store)
-        found = book.find(name)
+        log = Batches(store)
+        found = log.find(name)
         if found.state not in OPEN_STATES:
             raise UsageError(
                 f"The batch {found.name or short(found.mark)} is not open: "
                 f"{STATE_WORDS[found.state]}",
                 hint="'falter batch status' lists the open batches",
             )
-        if not book.lease(found):
+        if not log.lease(found):
             raise refusal(UsageError, "cli.watched_batch", found=found.name or short(found.mark))
-        book.mark(found, "given up", name=found.name, said=found.said)
+        log.mark(found, "given up", name=found.name, said=found.said)
     click.echo(
         f"{found.requests - found.answered:,} requests will be sent and paid for again", err=True
     )
 
 
-def _line(each: StoredBatch) -> str:
-    at = datetime.datetime.fromtimestamp(each.created_at).isoformat(" ", "minutes")
-    said = f" ({each.said})" if each.said else ""
+def _batch_line(batch: StoredBatch) -> str:
+    submitted = datetime.datetime.fromtimestamp(batch.created_at).isoformat(" ", "minutes")
+    said = f" ({batch.said})" if batch.said else ""
     return (
-        f"{each.name or short(each.mark)}  {at}  {each.model.label}  "
-        f"{STATE_WORDS[each.state]}{said}  {each.answered:,} of {each.requests:,} answers stored"
+        f"{batch.name or short(batch.mark)}  {submitted}  {batch.model.label}  "
+        f"{STATE_WORDS[batch.state]}{said}  {batch.answered:,} of {batch.requests:,} answers stored"
     )
 
 
-def _row(each: StoredBatch) -> dict[str, object]:
+def _batch_row(batch: StoredBatch) -> dict[str, object]:
     return {
-        "name": each.name,
-        "address": each.mark,
-        "provider": each.model.client,
-        "model": each.model.name,
-        "base_url": each.model.base_url,
-        "state": each.state,
-        "said": each.said,
-        "requests": each.requests,
-        "answered": each.answered,
-        "created_at": each.created_at,
-        "changed_at": each.changed_at,
+        "name": batch.name,
+        "address": batch.mark,
+        "provider": batch.model.client,
+        "model": batch.model.name,
+        "base_url": batch.model.base_url,
+        "state": batch.state,
+        "said": batch.said,
+        "requests": batch.requests,
+        "answered": batch.answered,
+        "created_at": batch.created_at,
+        "changed_at": batch.changed_at,
     }

@@ -161,10 +161,10 @@ def import_command(paths: tuple[Path, ...], bundled: bool, store_path: Path, as_
     """
     if not paths and not bundled:
         raise refusal(UsageError, "cli.no_file")
-    banks = [path for path in paths if path.suffix.lower() == ".jsonl"]
+    rewrite_files = [path for path in paths if path.suffix.lower() == ".jsonl"]
     sheets = [path for path in paths if path.suffix.lower() != ".jsonl"]
-    with Store(store_path) if bundled or banks else Store.existing(store_path) as store:
-        taken = {str(path): read_bank(path) for path in banks}
+    with Store(store_path) if bundled or rewrite_files else Store.existing(store_path) as store:
+        taken = {str(path): read_bank(path) for path in rewrite_files}
         if bundled:
             taken["bundled"] = [*bundled_rewrites()]
         counts = [(name, len(made), put_rewrites(store, made)) for name, made in taken.items()]
@@ -211,20 +211,20 @@ def rate_command(
     with Store.existing(store_path) as store:
         chosen = pick_rewrites(store, names=names, author=author)
         with _meter(spec) as meter:
-            judged = judge_rewrites(store, spec, chosen, meter)
+            rated = judge_rewrites(store, spec, chosen, meter)
         ratings = opinions(store)
     if as_json:
-        click.echo(json.dumps({**to_json(judged), **to_json(ratings)}, indent=2))
+        click.echo(json.dumps({**to_json(rated), **to_json(ratings)}, indent=2))
     else:
         click.echo(
-            f"{judged.judge}: {judged.rated:,} of {judged.samples:,} rated, "
-            f"{judged.unparsed:,} unreadable",
+            f"{rated.judge}: {rated.rated:,} of {rated.samples:,} rated, "
+            f"{rated.unparsed:,} unreadable",
             err=True,
         )
         click.echo(_opinions_text(ratings))
-    if judged.failed:
-        click.echo(f"error: {judged.failed:,} requests failed", err=True)
-    return 1 if judged.failed else 0
+    if rated.failed:
+        click.echo(f"error: {rated.failed:,} requests failed", err=True)
+    return 1 if rated.failed else 0
 
 
 # Printed tables
@@ -269,15 +269,15 @@ def _opinions_text(ratings: Opinions) -> str:
     pairs = [*a.pairs, *a.judges]
     if pairs:
         head = ["", "", "rewrites", "kappa", "alpha", "exact", "mean difference", "Spearman"]
-        lines += ["", _table([head, *map(_pair, pairs)], left=2)]
+        lines += ["", _table([head, *map(_pair_cells, pairs)], left=2)]
     damaged = [calibration for calibration in ratings.calibration if calibration.damaged]
     if damaged:
         head = ["rater", "mean rating", "of damaged rows", "damaged", "caught"]
-        lines += ["", _table([head, *map(_calibration, damaged)], left=1)]
+        lines += ["", _table([head, *map(_calibration_cells, damaged)], left=1)]
     return "\n".join(lines)
 
 
-def _pair(pair: Pair) -> list[str]:
+def _pair_cells(pair: Pair) -> list[str]:
     numbers = (pair.kappa, pair.alpha, pair.exact, pair.difference, pair.spearman)
     return [
         pair.first,
@@ -287,7 +287,7 @@ def _pair(pair: Pair) -> list[str]:
     ]
 
 
-def _calibration(rater: Calibration) -> list[str]:
+def _calibration_cells(rater: Calibration) -> list[str]:
     share = "–" if rater.share_caught is None else f"{rater.share_caught:.0%}"
     return [
         rater.rater,

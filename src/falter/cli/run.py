@@ -44,13 +44,13 @@ def run(
 
     settings, folder = settings_from(options)
     share = None if shard is None else Shard.parse(shard)
-    shows = "--html" if html_path is not None else "--published" if published else ""
-    if share is not None and shows:
+    reports = "--html" if html_path is not None else "--published" if published else ""
+    if share is not None and reports:
         raise UsageError(
-            f"--shard requests only a share of the responses, so {shows} would report on that "
+            f"--shard requests only a share of the responses, so {reports} would report on that "
             "share",
-            hint=f"merge the stores of all shards, then: falter report {shows}"
-            + (" FILE" if shows == "--html" else ""),
+            hint=f"merge the stores of all shards, then: falter report {reports}"
+            + (" FILE" if reports == "--html" else ""),
         )
     spec = read_study(settings, folder=folder)
     return run_and_show(spec, store_path, html_path, share, published=published)
@@ -125,29 +125,29 @@ def run_and_show(
             every = BATCH_LINE_SECONDS if spec.experiment.batch else LINE_SECONDS
             with (
                 Meter(Console(stderr=True), prices, every) as meter,
-                contextlib.ExitStack() as beside,
+                contextlib.ExitStack() as next_to_store,
             ):
                 if meter.is_live and store.is_shared and shard is None:
                     drops = LiveDrops(store_path, lambda: dict(enumerate(runs, 1)).get(meter.part))
-                    meter.lines = beside.enter_context(drops).shown
+                    meter.lines = next_to_store.enter_context(drops).shown
                 command = typed_command() if shard is None else ""  # the run is not of one shard
                 stored = carry_out_study(study, store, meter, meter.heading, shard, command)
             if shard is not None:
-                return _say_shard(store, stored, shard, store_path)
+                return _print_shard(store, stored, shard, store_path)
             with scoring_progress(Console(stderr=True)):
                 # The terminal shows no cosine of prompts, and encoding takes longest.
-                shows = {"published": published, "cosines": html_path is not None}
-                result = stored_result(store, stored, store_path, **shows)
-                shown = result.study
-    terminal(shown, Console())
+                options = {"published": published, "cosines": html_path is not None}
+                result = stored_result(store, stored, store_path, **options)
+                shown_study = result.study
+    terminal(shown_study, Console())
     if html_path is not None:
-        write_page(shown, html_path)
-    kind, name = "study" if shown.protocol else "run", short(shown.id)
+        write_page(shown_study, html_path)
+    kind, name = "study" if shown_study.protocol else "run", short(shown_study.id)
     again = f"falter report {name}" + (f" --store {store_path}" if store_path != STORE_PATH else "")
     click.echo(f"{kind} {name} is in {store_path}; '{again}' shows it again", err=True)
-    failed = sum(part.failed for part in shown.parts)
+    failed = sum(part.failed for part in shown_study.parts)
     if failed:
-        reasons: Counter[str] = sum((Counter(p.failures) for p in shown.parts), Counter())
+        reasons: Counter[str] = sum((Counter(p.failures) for p in shown_study.parts), Counter())
         why = "; ".join(f"{reason} ({count:,})" for reason, count in reasons.most_common(3))
         click.echo(
             f"error: {failed:,} requests failed and are left out of the numbers: "
@@ -164,29 +164,29 @@ def run_and_show(
     return 1 if failed or result.no_answers else 0
 
 
-def _say_shard(store: Store, study: StoredStudy, shard: Shard, store_path: Path) -> int:
+def _print_shard(store: Store, study: StoredStudy, shard: Shard, store_path: Path) -> int:
     """Print the progress of the plan in this store; return 1 if this shard is incomplete.
 
     Missing responses of other shards do not count.
     """
-    planned = answered = lacking = 0
+    planned = answered = missing = 0
     for part in study.parts:
         run = store.find_run(part.run).run
         counts = store.counts(run)
         planned, answered = planned + counts[0], answered + counts[1]
-        lacking += sum(key in shard for key in store.unanswered(run))
+        missing += sum(key in shard for key in store.unanswered(run))
     click.echo(
         f"shard {shard}: {store_path} has {answered:,} of {planned:,} responses; join the stores "
         "of all shards with 'falter store merge', then run 'falter report'",
         err=True,
     )
-    if lacking:
+    if missing:
         click.echo(
-            f"error: {lacking:,} requests of this shard failed\n\nhint: run the same command "
+            f"error: {missing:,} requests of this shard failed\n\nhint: run the same command "
             "again to repeat them",
             err=True,
         )
-    return 1 if lacking else 0
+    return 1 if missing else 0
 
 
 # `falter demo`: the embedded model on a small part of the bundled task, in about a minute.

@@ -46,11 +46,11 @@ def repair_command(store_path: Path, new_path: Path | None) -> None:
     responses that were left out are requested again.
     """
     new_path = new_path or store_path.with_name(f"{store_path.stem}.repaired{store_path.suffix}")
-    found = repair(store_path, new_path)
-    for problem in found.problems:
+    report = repair(store_path, new_path)
+    for problem in report.problems:
         click.echo(printable(problem))
-    click.echo(f"{new_path} holds {_counts_text(found.kept)}", err=True)
-    click.echo(f"{len(found.problems):,} records left out, for the reasons above", err=True)
+    click.echo(f"{new_path} holds {_counts_text(report.kept)}", err=True)
+    click.echo(f"{len(report.problems):,} records left out, for the reasons above", err=True)
 
 
 def _counts_text(rows: Mapping[str, int]) -> str:
@@ -76,7 +76,7 @@ def merge_command(sources: tuple[Path, ...], store_path: Path) -> None:
 
     Every row is checked first. If two stores answer the same request, the first response is kept.
     """
-    _say_added(merge(sources, store_path), store_path)
+    _print_added(merge(sources, store_path), store_path)
 
 
 @store.command("copy")
@@ -88,7 +88,7 @@ def copy_command(runs: tuple[str, ...], store_path: Path, new_path: Path) -> Non
     """
     with _open_existing(store_path):
         pass
-    _say_added(merge([store_path], new_path, runs), new_path)
+    _print_added(merge([store_path], new_path, runs), new_path)
 
 
 @store.command("prune")
@@ -107,7 +107,7 @@ def prune_command(names: tuple[str, ...], store_path: Path, yes: bool) -> None:
     """
     with _open_existing(store_path):
         pass
-    before = store_path.stat().st_size
+    size_before = store_path.stat().st_size
     report = prune(store_path, names, apply=yes)
     click.echo(f"{store_path}: {_counts_text(report.removed)} {'removed' if yes else 'to remove'}")
     if report.kept:
@@ -131,10 +131,10 @@ def prune_command(names: tuple[str, ...], store_path: Path, yes: bool) -> None:
         )
         return
     after = store_path.stat().st_size
-    click.echo(f"{before / 1e6:,.1f} MB before, {after / 1e6:,.1f} MB now", err=True)
+    click.echo(f"{size_before / 1e6:,.1f} MB before, {after / 1e6:,.1f} MB now", err=True)
 
 
-def _say_added(report: MergeReport, path: Path) -> None:
+def _print_added(report: MergeReport, path: Path) -> None:
     click.echo(f"{path}: {_counts_text(report.added)} added", err=True)
     if report.twice:
         click.echo(
@@ -157,10 +157,10 @@ def runs_command(store_path: Path) -> None:
     with _open_existing(store_path) as opened:
         for stored in opened.runs():
             planned, answered = opened.counts(stored.run)
-            at = datetime.datetime.fromtimestamp(stored.created_at).isoformat(" ", "minutes")
+            finished = datetime.datetime.fromtimestamp(stored.created_at).isoformat(" ", "minutes")
             names = ", ".join(f"{p.model.label} on {p.task}" for p in stored.run.panels)
             click.echo(
-                f"{short(stored.run.id)}  {at}  {answered:,}/{planned:,}  {printable(names)}"
+                f"{short(stored.run.id)}  {finished}  {answered:,}/{planned:,}  {printable(names)}"
             )
 
 

@@ -88,11 +88,11 @@ def recommend(as_json: bool, **options: Any) -> None:
     """
     found = proposals(experiment_from(options))
     if as_json:
-        rows = [{**to_json(one), "chosen": list(one.chosen)} for one in found]
+        rows = [{**to_json(proposal), "chosen": list(proposal.chosen)} for proposal in found]
         click.echo(json.dumps(rows, indent=2))
         return
-    for one in found:
-        _print_proposal(one)
+    for proposal in found:
+        _print_proposal(proposal)
 
 
 def _print_proposal(one: TaskProposals) -> None:

@@ -57,14 +57,14 @@ def view(
     with Store(path, writes=False) as opened:
         chosen = [find_study(opened, name) for name in runs] or [find_study(opened)]
     if bundle is not None:
-        _write(path, chosen, bundle)
+        _write_folder(path, chosen, bundle)
         return
     kept = {"notes": notes_file(path), "marks": corrections_file(path)}
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve(partial(StoredSource, path, chosen), kept, port or 0, not no_open))
 
 
-def _write(path: Path, chosen: Sequence[StoredStudy], folder: Path) -> None:
+def _write_folder(path: Path, chosen: Sequence[StoredStudy], folder: Path) -> None:
     from falter.viewer.bundle import write_bundle
     from falter.viewer.source import StoredSource
 

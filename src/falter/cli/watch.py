@@ -35,13 +35,13 @@ def watch(run: str | None, store_path: Path, every: float, once: bool) -> None:
     require_store(store_path)
     with Store(store_path, writes=False) as store, contextlib.suppress(KeyboardInterrupt):
         names = [part.run for part in find_study(store, run).parts]
-        _follow(store, names, every, once=once)
+        _follow_runs(store, names, every, once=once)
 
 
-def _follow(store: Store, names: Sequence[str], every: float, *, once: bool) -> None:
+def _follow_runs(store: Store, names: Sequence[str], every: float, *, once: bool) -> None:
     console, version = Console(), -1
     while True:
-        began = time.monotonic()
+        started = time.monotonic()
         if version == (version := changes(store)):
             time.sleep(every)
             continue
@@ -54,7 +54,7 @@ def _follow(store: Store, names: Sequence[str], every: float, *, once: bool) -> 
         _show(console, runs, panels)
         if once or all(stored.finished_at is not None for stored in runs):
             return
-        took = time.monotonic() - began
+        took = time.monotonic() - started
         time.sleep(max(every, IDLE_RATIO * took))
 
 
@@ -65,10 +65,10 @@ def _show(console: Console, runs: Sequence[StoredRun], panels: Sequence[PanelSoF
     planning = any(not stored.planned for stored in runs)
     level = runs[0].run.experiment.get("level", 0.95)
     console.print(f"{time.strftime('%H:%M:%S')}  {names}", highlight=False)
-    terminal_figures(tuple(_grid(panel, level, planning) for panel in panels), console)
+    terminal_figures(tuple(_drops_grid(panel, level, planning) for panel in panels), console)
 
 
-def _grid(panel: PanelSoFar, level: float, planning: bool) -> Grid:
+def _drops_grid(panel: PanelSoFar, level: float, planning: bool) -> Grid:
     counts = f"{panel.answered:,} of {panel.planned:,} answers"
     if planning:
         counts += " planned so far"

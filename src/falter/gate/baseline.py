@@ -36,10 +36,10 @@ HEAD = (
     "# 1 right, 0 wrong, A to Y a score between, u unreadable, t cut off, r refused, - missing,",
     "# . the recipe did not change this prompt.",
 )
-RULE = "---"
+HEAD_END = "---"
 UNREAD = {"unparsed": "u", "truncated": "t", "refused": "r"}
-MISSING, IDLE = "-", "."
-STEPS = 26
+MISSING, UNCHANGED = "-", "."
+SCORE_STEPS = 26
 """Number of steps between 0 and 1 to which a score is rounded; a letter encodes the step."""
 # Keys written without quotes: "ticket-17", "a#b"; not "#x", "-x", "a b".
 _PLAIN_KEY = re.compile(r"[^\s\"#\-][^\s\"]*")
@@ -114,7 +114,7 @@ def save_baseline(store_path: Path, name: str | None, path: Path) -> Baseline:
     if not store_path.exists():
         raise UsageError(f"The store {store_path} does not exist", hint="start a run first")
     with Store(store_path, writes=False) as store:
-        run = _run(store, name)
+        run = _single_panel_run(store, name)
         (table,) = run_tables(store, run, run_scorers(run))
         missing = int((table.in_plan & np.isnan(table.scores(strict=True))).sum())
         if missing:
@@ -139,13 +139,13 @@ def save_baseline(store_path: Path, name: str | None, path: Path) -> Baseline:
             served_by=tuple(sorted(table.served_by)),
             conditions=tuple((recipe.label, recipe.id) for recipe in run.recipes),
             rows=dict(zip(table.items, _outcome_characters(table), strict=True)),
-            flips=_flips(store, run, table),
+            flips=_repeat_flips(store, run, table),
         )
     write_baseline(baseline, path)
     return baseline
 
 
-def _run(store: Store, name: str | None) -> Run:
+def _single_panel_run(store: Store, name: str | None) -> Run:
     """Return the stored run of that name; raise unless it has one panel and the clean prompt."""
     parts = find_study(store, name).parts
     if len(parts) != 1:
@@ -158,7 +158,7 @@ def _run(store: Store, name: str | None) -> Run:
     return run
 
 
-def _flips(store: Store, run: Run, table: Table) -> tuple[int, int] | None:
+def _repeat_flips(store: Store, run: Run, table: Table) -> tuple[int, int] | None:
     """Return the number of outcomes that flipped in a repeat, and the number repeated.
 
     The repeats of the clean prompt come from this run, otherwise from a run of the same panel and
@@ -167,8 +167,8 @@ def _flips(store: Store, run: Run, table: Table) -> tuple[int, int] | None:
     tables = [table]
     for stored in reversed(store.runs()):
         other = stored.run
-        alike = [p.identity() for p in other.panels] == [p.identity() for p in run.panels]
-        if alike and other.seed == run.seed and not any(r.perturbs for r in other.recipes):
+        same_panels = [p.identity() for p in other.panels] == [p.identity() for p in run.panels]
+        if same_panels and other.seed == run.seed and not any(r.perturbs for r in other.recipes):
             tables += run_tables(store, other, run_scorers(other))
     for candidate in tables:
         columns = [c for c, recipe in enumerate(candidate.recipes) if recipe.repeat]
@@ -188,7 +188,7 @@ def _outcome_characters(table: Table) -> list[tuple[str, ...]]:
     return [
         tuple(
             "".join(
-                IDLE if is_idle else _character(OUTCOMES[outcome], value)
+                UNCHANGED if is_idle else _character(OUTCOMES[outcome], value)
                 for is_idle, outcome, value in zip(*cells, strict=True)
             )
             for cells in zip(unchanged[i], table.outcome[i], table.value[i], strict=True)
@@ -203,7 +203,7 @@ def _character(outcome: str, value: float) -> str:
         return UNREAD.get(outcome, MISSING)
     if value in (0.0, 1.0):
         return str(int(value))
-    return chr(ord("A") + min(max(round(value * STEPS), 1), STEPS - 1) - 1)
+    return chr(ord("A") + min(max(round(value * SCORE_STEPS), 1), SCORE_STEPS - 1) - 1)
 
 
 def _score(characters: str, strict: bool) -> float:
@@ -211,15 +211,15 @@ def _score(characters: str, strict: bool) -> float:
 
     Realisations without a usable answer count as 0 if `strict`, and are left out otherwise.
     """
-    known = []
+    scores = []
     for c in characters:
         if c in "01":
-            known.append(float(c))
+            scores.append(float(c))
         elif "A" <= c <= "Z":
-            known.append((ord(c) - ord("A") + 1) / STEPS)
+            scores.append((ord(c) - ord("A") + 1) / SCORE_STEPS)
         elif strict and c in UNREAD.values():
-            known.append(0.0)
-    return sum(known) / len(known) if known else math.nan
+            scores.append(0.0)
+    return sum(scores) / len(scores) if scores else math.nan
 
 
 def manifest_hash(items: Iterable[str], recipes: Sequence[str], seed: int, draws: int) -> str:
@@ -236,10 +236,10 @@ def manifest_hash(items: Iterable[str], recipes: Sequence[str], seed: int, draws
 def write_baseline(baseline: Baseline, path: Path) -> None:
     """Write the file with its items sorted by key, so that a change of an item is one line."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join([*HEAD, *_lines(baseline)]) + "\n", "utf-8")
+    path.write_text("\n".join([*HEAD, *_file_lines(baseline)]) + "\n", "utf-8")
 
 
-def _lines(baseline: Baseline) -> Iterator[str]:
+def _file_lines(baseline: Baseline) -> Iterator[str]:
     yield f"format: {FORMAT}"
     yield f"version: {baseline.version}"
     head = {
@@ -253,7 +253,7 @@ def _lines(baseline: Baseline) -> Iterator[str]:
     }
     if baseline.flips is not None:
         head["asked again"] = baseline.flips
-    yield from (f"{name}: {json.dumps(value)}" for name, value in head.items())
+    yield from (f"{key_text}: {json.dumps(value)}" for key_text, value in head.items())
     yield f"manifest: {baseline.manifest}"
     for column, (label, identity) in enumerate(baseline.conditions):
         # The accuracy is for people who read the file; falter does not read it back.
@@ -261,11 +261,11 @@ def _lines(baseline: Baseline) -> Iterator[str]:
         shown = [] if share is None else [f"{100 * share:.1f} % of {count}"]
         yield f"condition {column + 1}: {json.dumps([label, identity, *shown])}"
     yield f"items: {len(baseline.rows)}"
-    yield RULE
-    between = "" if baseline.draws * baseline.repeats == 1 else " "
+    yield HEAD_END
+    separator = "" if baseline.draws * baseline.repeats == 1 else " "
     for key in sorted(baseline.rows):
-        name = key if _PLAIN_KEY.fullmatch(key) and key.isprintable() else json.dumps(key)
-        yield f"{name} {between.join(baseline.rows[key])}"
+        key_text = key if _PLAIN_KEY.fullmatch(key) and key.isprintable() else json.dumps(key)
+        yield f"{key_text} {separator.join(baseline.rows[key])}"
 
 
 def read_baseline(path: Path) -> Baseline:
@@ -277,18 +277,18 @@ def read_baseline(path: Path) -> Baseline:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"The baseline file {path} cannot be read: {error}") from error
     lines = text.splitlines()
-    if RULE not in lines or not any(line.startswith("format: ") for line in lines):
+    if HEAD_END not in lines or not any(line.startswith("format: ") for line in lines):
         raise refusal(UsageError, "gate.no_baseline_file", path=path)
-    split = lines.index(RULE)
+    split = lines.index(HEAD_END)
     try:
-        return _parse_baseline(path, _head(lines[:split]), lines[split + 1 :], split + 2)
+        return _parse_baseline(path, _parse_head(lines[:split]), lines[split + 1 :], split + 2)
     except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
         raise refusal(
             UsageError, "gate.damaged_baseline", path=path, error=printable(str(error))[:200]
         ) from error
 
 
-def _head(lines: Sequence[str]) -> dict[str, Any]:
+def _parse_head(lines: Sequence[str]) -> dict[str, Any]:
     """Return the fields above the dashes; raise `ValueError` for another format."""
     head: dict[str, Any] = {}
     for line in lines:
@@ -312,7 +312,7 @@ def _parse_baseline(path: Path, head: dict[str, Any], lines: Sequence[str], firs
     for number, line in enumerate(lines, first):
         if not line.strip():
             continue
-        key, characters = _row(line, number)
+        key, characters = _parse_row(line, number)
         parts = tuple(characters) if depth == 1 else tuple(characters.split(" "))
         if len(parts) != len(conditions) or any(
             not re.fullmatch(rf"[01A-Yutr.\-]{{{depth}}}", part) for part in parts
@@ -341,7 +341,7 @@ def _parse_baseline(path: Path, head: dict[str, Any], lines: Sequence[str], firs
     )
 
 
-def _row(line: str, number: int) -> tuple[str, str]:
+def _parse_row(line: str, number: int) -> tuple[str, str]:
     """Split a line into an item's key, plain or as a JSON text, and its outcomes."""
     if line.startswith('"'):
         key, end = json.JSONDecoder().raw_decode(line)
@@ -354,7 +354,7 @@ def _row(line: str, number: int) -> tuple[str, str]:
     return key, rest[1:]
 
 
-# Shown
+# Figures of a baseline
 
 
 def baseline_study(baseline: Baseline) -> Study:

@@ -26,13 +26,13 @@ def junit(result: GateResult) -> bytes:
     _element(properties, "property", name="signature", value=result.signature)
     place = f"falter.gate.{result.task}"
     skipped = ("undecided",) if result.undecided != "pass" else ()
-    for line in result.lines:
-        case = _element(suite, "testcase", name=line.name, classname=place, time="0")
-        text = result.loss_text(line)
-        if line.verdict == "fail":
-            whole = "\n\n".join([text, *map(example_text, lost_examples(result, line))])
-            _element(case, "failure", whole, message=text, type="falter.gate")
-        elif line.verdict in skipped:
+    for criterion in result.lines:
+        case = _element(suite, "testcase", name=criterion.name, classname=place, time="0")
+        text = result.loss_text(criterion)
+        if criterion.verdict == "fail":
+            full_text = "\n\n".join([text, *map(example_text, lost_examples(result, criterion))])
+            _element(case, "failure", full_text, message=text, type="falter.gate")
+        elif criterion.verdict in skipped:
             _element(case, "skipped", message=text)
         else:
             _element(case, "system-out", text)

@@ -135,7 +135,7 @@ def without_verdict(line: CriterionResult) -> CriterionResult:
     return replace(line, verdict="undecided", value=None, low=None, high=None, why=why, more=None)
 
 
-# Looks
+# Interim analyses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,27 +283,27 @@ def gate_verdict(results: Sequence[CriterionResult]) -> Verdict:
 # Limits
 
 
-def _limits(criterion: Criterion, now: _Look, lows: dict[str, float | None]) -> _Limits:
+def _limits(criterion: Criterion, look: _Look, lows: dict[str, float | None]) -> _Limits:
     """Return a criterion's limits; `lows` has the simultaneous lower limits by name."""
     if criterion.kind == "score":
-        return _score_limits(criterion, now)
+        return _score_limits(criterion, look)
     low = lows[criterion.name]
-    return replace(_upper_limit(criterion, now, low), low=low)
+    return replace(_upper_limit(criterion, look, low), low=low)
 
 
-def _upper_limit(criterion: Criterion, now: _Look, low: float | None) -> _Limits:
+def _upper_limit(criterion: Criterion, look: _Look, low: float | None) -> _Limits:
     """Return the one-sided upper limit of a criterion by itself; `low` of the result is None."""
     counts = criterion.counts()
-    if counts is None or now.clusters is not None:
-        return _mean_limits(criterion, now)
+    if counts is None or look.clusters is not None:
+        return _mean_limits(criterion, look)
     fell, rose, pairs = counts
     if pairs < 2:
         return _Limits(passes=False, high=None, low=None, method="none: fewer than two items")
-    limit, error = criterion.limit, now.pass_error
+    limit, error = criterion.limit, look.pass_error
     score = float(noninferiority_z(fell, rose, pairs, limit))
     passes = score >= noninferiority_critical_z(pairs, limit, error=error)
     high = 1.0
-    if now.limits and (now.last or passes or (low is not None and low > 0.0)):
+    if look.limits and (look.last or passes or (low is not None and low > 0.0)):
         high = paired_upper_limit(fell, rose, pairs, error=error)
         # Test and limit come from the same sums, but the limit only to the fourth digit: keep the
         # limit on the side of the margin that the test decided.
@@ -311,15 +311,15 @@ def _upper_limit(criterion: Criterion, now: _Look, low: float | None) -> _Limits
     return _Limits(passes=passes, high=high, low=None, method="exact, paired")
 
 
-def _mean_limits(criterion: Criterion, now: _Look) -> _Limits:
+def _mean_limits(criterion: Criterion, look: _Look) -> _Limits:
     """Return the upper limit of a mean of any values, with clusters if there are any."""
-    interval = criterion.mean(now.clusters).at(1.0 - 2.0 * now.pass_error)
+    interval = criterion.mean(look.clusters).at(1.0 - 2.0 * look.pass_error)
     passes = interval.high is not None and interval.high < criterion.limit
     return _Limits(passes=passes, high=interval.high, low=None, method=interval.method)
 
 
 def _simultaneous_lower_limits(
-    criteria: Sequence[Criterion], now: _Look
+    criteria: Sequence[Criterion], look: _Look
 ) -> dict[str, float | None]:
     """Return the lower limits that hold for all criteria simultaneously, by criterion name.
 
@@ -327,29 +327,29 @@ def _simultaneous_lower_limits(
     """
     if not criteria:
         return {}
-    table = np.column_stack([each.losses for each in criteria])
+    table = np.column_stack([criterion.losses for criterion in criteria])
     # A two-sided level for a one-sided error; scores take their part of the error (Bonferroni).
-    level = 1.0 - 2.0 * now.fail_error * len(criteria) / now.criteria
-    family = max_t(table, clusters=now.clusters, level=level, seed=now.seed)
+    level = 1.0 - 2.0 * look.fail_error * len(criteria) / look.criteria
+    family = max_t(table, clusters=look.clusters, level=level, seed=look.seed)
     lows: dict[str, float | None] = {}
-    for each, member in zip(criteria, family.members, strict=True):
+    for criterion, member in zip(criteria, family.members, strict=True):
         low = member.together.low
-        if each.kind == "average" and low is not None:
+        if criterion.kind == "average" and low is not None:
             # With few changed items, the counts over all conditions give a wider, safer limit.
-            own = each.mean(now.clusters).at(1.0 - 2.0 * family.tail).low
-            low = None if own is None else min(low, own)
-        lows[each.name] = low
+            average_low = criterion.mean(look.clusters).at(1.0 - 2.0 * family.tail).low
+            low = None if average_low is None else min(low, average_low)
+        lows[criterion.name] = low
     return lows
 
 
-def _score_limits(criterion: Criterion, now: _Look) -> _Limits:
+def _score_limits(criterion: Criterion, look: _Look) -> _Limits:
     """Return the limits of a score as a loss: 1 − score has to be below 1 − margin."""
-    counts, level = criterion.counts(), 1.0 - 2.0 * now.fail_error / now.criteria
-    if counts is None or now.clusters is not None or counts[2] == 0:
-        low = criterion.mean(now.clusters).at(level).low
-        return replace(_mean_limits(criterion, now), low=low)
+    counts, level = criterion.counts(), 1.0 - 2.0 * look.fail_error / look.criteria
+    if counts is None or look.clusters is not None or counts[2] == 0:
+        low = criterion.mean(look.clusters).at(level).low
+        return replace(_mean_limits(criterion, look), low=low)
     wrong, _, items = counts
-    high = clopper_pearson(wrong, items, level=1.0 - 2.0 * now.pass_error).high
+    high = clopper_pearson(wrong, items, level=1.0 - 2.0 * look.pass_error).high
     low = clopper_pearson(wrong, items, level=level).low
     passes = high is not None and high < criterion.limit
     return _Limits(passes=passes, high=high, low=low, method="clopper-pearson")
@@ -367,15 +367,15 @@ def _result(criterion: Criterion, limits: _Limits, now: _Look) -> CriterionResul
         mean = criterion.mean(now.clusters)
         value, clusters, design_effect = mean.value, mean.clusters, mean.design_effect
     verdict, why = _verdict(criterion, limits, value, now)
-    low, high, shown = limits.low, limits.high, value
+    low, high, score_or_loss = limits.low, limits.high, value
     if criterion.kind == "score":
-        low, high, shown = _as_score(high), _as_score(low), _as_score(value)
+        low, high, score_or_loss = _as_score(high), _as_score(low), _as_score(value)
     return CriterionResult(
         name=criterion.name,
         kind=criterion.kind,
         margin=criterion.margin,
         verdict=verdict,
-        value=shown,
+        value=score_or_loss,
         low=low,
         high=high,
         items=len(known),
@@ -396,7 +396,7 @@ def _as_score(loss: float | None) -> float | None:
 
 
 def _verdict(
-    criterion: Criterion, limits: _Limits, value: float | None, now: _Look
+    criterion: Criterion, limits: _Limits, value: float | None, look: _Look
 ) -> tuple[Verdict, str]:
     """Return the verdict of a criterion, and the reason if it is undecided for lack of a limit."""
     if limits.passes:
@@ -404,9 +404,9 @@ def _verdict(
     if value is None or limits.high is None:
         return "undecided", limits.method.removeprefix("none: ")
     # A score has no zero to compare with, so it fails only below its margin.
-    lenient = now.fail_above == "margin" or criterion.kind == "score"
-    edge = criterion.limit if lenient else 0.0
-    if limits.low is not None and limits.low > edge and (now.last or value > criterion.limit):
+    lenient = look.fail_above == "margin" or criterion.kind == "score"
+    floor = criterion.limit if lenient else 0.0
+    if limits.low is not None and limits.low > floor and (look.last or value > criterion.limit):
         return ("undecided", criterion.held) if criterion.held else ("fail", "")
     return "undecided", ""
 

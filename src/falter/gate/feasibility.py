@@ -121,14 +121,14 @@ def plan_gate(criteria: Sequence[PlannedCriterion], schedule: Schedule, *, items
     plans = tuple(
         CriterionPlan(
             criterion=each,
-            needed=_needed(each, error, POWER),
-            best=_best(each, error),
-            chance=_chance(each, each.items, error),
+            needed=_items_needed(each, error, POWER),
+            best=_best_margin(each, error),
+            chance=_pass_chance(each, each.items, error),
         )
         for each in criteria
     )
     chance = max(0.0, 1.0 - sum(1.0 - plan.chance for plan in plans))
-    planned = _all_pass(criteria, error, items)
+    planned = _items_for_all(criteria, error, items)
     return GatePlan(criteria=plans, planned=planned, chance=chance)
 
 
@@ -142,29 +142,29 @@ def _power_z(power: float) -> float:
     return normal_quantile(2.0 * power - 1.0)
 
 
-def _needed(criterion: PlannedCriterion, error: float, power: float) -> int | None:
+def _items_needed(criterion: PlannedCriterion, error: float, power: float) -> int | None:
     """Return the number of items for a power, or None if the expected value misses the margin."""
     distance = criterion.distance
     if distance <= 0.0:
         return None
     count = (_z(error) + _power_z(power)) ** 2 * criterion.variance / distance**2
-    return max(math.ceil(count * (1.0 - 1e-12)), _least_items(criterion.kind, distance, error))
+    return max(math.ceil(count * (1.0 - 1e-12)), _min_items(criterion.kind, distance, error))
 
 
 @lru_cache(maxsize=256)
-def _least_items(kind: CriterionKind, distance: float, error: float) -> int:
+def _min_items(kind: CriterionKind, distance: float, error: float) -> int:
     """Return the smallest number of items at which a criterion without any flip passes."""
     if distance >= 1.0:
         return 2
     # Without a flip among n items the exact limit x solves (1 − x)^n = error. The test of pairs
     # needs a few more items, because its nuisance parameter p01 is unknown too.
-    least = max(2, math.ceil(math.log(error) / math.log1p(-distance)))
-    while kind not in ("score", "average") and noninferiority_p(0, 0, least, distance) >= error:
-        least += 1
-    return least
+    count = max(2, math.ceil(math.log(error) / math.log1p(-distance)))
+    while kind not in ("score", "average") and noninferiority_p(0, 0, count, distance) >= error:
+        count += 1
+    return count
 
 
-def _best(criterion: PlannedCriterion, error: float) -> float:
+def _best_margin(criterion: PlannedCriterion, error: float) -> float:
     """Return the smallest margin (of a score: the highest) that the items show with 80 % power."""
     n = max(1, criterion.items)
     distance = (_z(error) + _power_z(POWER)) * math.sqrt(criterion.variance / n)
@@ -175,13 +175,13 @@ def _best(criterion: PlannedCriterion, error: float) -> float:
     return distance
 
 
-def _chance(criterion: PlannedCriterion, items: int, error: float) -> float:
+def _pass_chance(criterion: PlannedCriterion, items: int, error: float) -> float:
     """Return the probability of a pass at the last interim analysis.
 
     The earlier analyses can only add to it.
     """
     distance, variance = criterion.distance, criterion.variance
-    if distance <= 0.0 or items < _least_items(criterion.kind, distance, error):
+    if distance <= 0.0 or items < _min_items(criterion.kind, distance, error):
         return 0.0
     if variance == 0.0:
         return 1.0
@@ -193,7 +193,7 @@ def _chance(criterion: PlannedCriterion, items: int, error: float) -> float:
     return noninferiority_power(items, criterion.margin, p_fall=flips, p_rise=flips, error=error)
 
 
-def _all_pass(criteria: Sequence[PlannedCriterion], error: float, items: int) -> int | None:
+def _items_for_all(criteria: Sequence[PlannedCriterion], error: float, items: int) -> int | None:
     """Return the smallest number of items at which all criteria pass with `PLANNED_POWER`.
 
     Each criterion keeps its share of the items. The result is None if no number up to `MAX_ITEMS`
@@ -202,9 +202,9 @@ def _all_pass(criteria: Sequence[PlannedCriterion], error: float, items: int) ->
     if not criteria or any(each.distance <= 0.0 or not each.items for each in criteria):
         return None
     shares = [each.items / items for each in criteria]
-    miss = (1.0 - PLANNED_POWER) / len(criteria)
+    allowed_miss = (1.0 - PLANNED_POWER) / len(criteria)
     count = max(
-        math.ceil((_needed(each, error, 1.0 - miss) or 0) / share)
+        math.ceil((_items_needed(each, error, 1.0 - allowed_miss) or 0) / share)
         for each, share in zip(criteria, shares, strict=True)
     )
     # The formula is only the start of the search. The exact probability is not monotone in n, so
@@ -212,7 +212,7 @@ def _all_pass(criteria: Sequence[PlannedCriterion], error: float, items: int) ->
     n = max(2, count)
     while n <= MAX_ITEMS:
         misses = sum(
-            1.0 - _chance(each, max(1, math.floor(n * share)), error)
+            1.0 - _pass_chance(each, max(1, math.floor(n * share)), error)
             for each, share in zip(criteria, shares, strict=True)
         )
         if misses <= 1.0 - PLANNED_POWER:

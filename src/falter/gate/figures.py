@@ -20,7 +20,7 @@ MAX_EXAMPLES = 3
 """Number of items shown for a failed criterion."""
 MAX_CHARACTERS = 240
 """Length at which a text of an example is truncated."""
-KINDS = {
+KIND_NAMES = {
     "drop": "drop",
     "average": "average drop",
     "unread": "more unreadable",
@@ -33,7 +33,7 @@ declared = Declared("falter.gate")
 
 def gate_study(result: GateResult) -> Study:
     """Return a gate's figures: the verdict, the criteria, the noise floor, and lost items."""
-    figures = tuple(_figures(result))
+    figures = tuple(_gate_figures(result))
     return Study(
         id=result.run,
         title=f"Gate: {result.model} on {result.task}",
@@ -50,15 +50,15 @@ def gate_study(result: GateResult) -> Study:
     )
 
 
-def _figures(result: GateResult) -> Iterator[Figure]:
+def _gate_figures(result: GateResult) -> Iterator[Figure]:
     """Yield the figures of a gate in reading order; figures without content are left out."""
     yield Statement(name="verdict", title="Verdict", text=(result.headline, _items_asked(result)))
     losses = [line for line in result.lines if line.kind != "score"]
     if losses:
         levels = {"level": n.level(result.level), "fail_level": n.level(result.fail_level)}
-        yield declared.grid("gate", losses, _cells(result), **levels)
+        yield declared.grid("gate", losses, _cell_functions(result), **levels)
     scores = [line for line in result.lines if line.kind == "score"]
-    yield from declared.grids("gate-score", scores, cells=_cells(result))
+    yield from declared.grids("gate-score", scores, cells=_cell_functions(result))
     texts = [result.criterion_text(line) for line in result.lines if line.verdict != "pass"]
     if texts:
         yield Statement(name="open-lines", title="What does not pass", text=tuple(texts))
@@ -88,36 +88,36 @@ def _items_asked(result: GateResult) -> str:
     )
 
 
-def _cells(result: GateResult) -> dict[str, Cell]:
+def _cell_functions(result: GateResult) -> dict[str, Cell]:
     """Return the functions that fill the columns which are no attribute of a criterion."""
     return {
         "label": lambda line: line.name.partition(", ")[0],
-        "what": lambda line: KINDS[line.kind],
+        "what": lambda line: KIND_NAMES[line.kind],
         "value": lambda line: _estimate(result, line),
     }
 
 
-def _estimate(result: GateResult, line: CriterionResult) -> Estimate:
+def _estimate(result: GateResult, criterion: CriterionResult) -> Estimate:
     """Return the value of a criterion; its two limits are one-sided, each with its own error."""
     return Estimate(
-        measure=f"gate.{line.kind}",
-        value=line.value,
-        status="insufficient_data" if line.value is None else "ok",
-        group={"line": line.name, "model": result.model, "task": result.task},
+        measure=f"gate.{criterion.kind}",
+        value=criterion.value,
+        status="insufficient_data" if criterion.value is None else "ok",
+        group={"line": criterion.name, "model": result.model, "task": result.task},
         estimand="mean over items like these of how much worse the outcome is"
-        if line.kind != "score"
-        else f"mean over items like these: {line.name}",
-        low=line.low,
-        high=line.high,
+        if criterion.kind != "score"
+        else f"mean over items like these: {criterion.name}",
+        low=criterion.low,
+        high=criterion.high,
         # Bonferroni: at worst the errors of the two one-sided limits add up.
         level=round(result.level + result.fail_level - 1.0, 9),
-        method=f"{line.method}; one-sided: one criterion {result.level:g}, all criteria "
-        f"{result.fail_level:g}; look {line.look} of {result.looks}",
-        items=line.items,
-        conditions=1 if line.kind == "score" else 2,
-        excluded=line.excluded,
-        clusters=line.clusters,
-        design_effect=line.design_effect,
+        method=f"{criterion.method}; one-sided: one criterion {result.level:g}, all criteria "
+        f"{result.fail_level:g}; look {criterion.look} of {result.looks}",
+        items=criterion.items,
+        conditions=1 if criterion.kind == "score" else 2,
+        excluded=criterion.excluded,
+        clusters=criterion.clusters,
+        design_effect=criterion.design_effect,
         seed=result.seed,
         signature=result.signature,
     )

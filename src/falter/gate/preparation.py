@@ -239,24 +239,24 @@ def _prepare(gate: Gate, arms: tuple[Arm, ...]) -> PreparedGate:
         if run.rewrites is not None:
             run.rewrites.require()
     full = runs[0]
-    clusters = _clusters(gate, full)
+    clusters = _cluster_labels(gate, full)
     if gate.baseline is not None:
         _check_baseline(gate.baseline, full, arms[0].tasks[0])
     for other in runs[1:]:
-        _check_other(full, other)
+        _check_other_version(full, other)
     looks = schedule(spec.looks, level=spec.level, fail_level=spec.fail_level)
     ordered = hash_order(full.panels[0].items, gate.experiment.seed)
     whole_cost, changing = _total_cost(full, ordered)
-    cost = _cost_of_an_item(full, whole_cost, len(arms))
-    most = _affordable_items(spec, cost, len(ordered))
+    cost = _cost_per_item(full, whole_cost, len(arms))
+    affordable = _affordable_items(spec, cost, len(ordered))
     compared, notes = _compared_recipes(gate, runs)
     required = requirements(spec, full.run.recipes, compared=compared)
     planned = planned_criteria(
         required,
         spec,
         full.run.recipes,
-        items=most,
-        changed=_items_changed(full.run.recipes, changing[:most]),
+        items=affordable,
+        changed=_items_changed(full.run.recipes, changing[:affordable]),
         baseline=gate.baseline,
         strict=gate.experiment.unparsed == "wrong",
     )
@@ -265,10 +265,10 @@ def _prepare(gate: Gate, arms: tuple[Arm, ...]) -> PreparedGate:
         arms=arms,
         runs=runs,
         clusters=clusters,
-        order=tuple(item.key for item in ordered[:most]),
+        order=tuple(item.key for item in ordered[:affordable]),
         available=len(ordered),
         requirements=required,
-        plan=plan_gate(planned, looks, items=most),
+        plan=plan_gate(planned, looks, items=affordable),
         schedule=looks,
         cost=cost,
         notes=tuple(notes),
@@ -302,7 +302,7 @@ def _require_one_panel(run: Resolved) -> None:
         raise UsageError("The gate has no recipe that changes a prompt", hint="such as typos")
 
 
-def _clusters(gate: Gate, full: Resolved) -> dict[str, str] | None:
+def _cluster_labels(gate: Gate, full: Resolved) -> dict[str, str] | None:
     """Return the cluster label of every item by key, or None if the gate names no column."""
     name, data = gate.spec.cluster, gate.experiment.data
     if name is None:
@@ -320,20 +320,20 @@ def _check_baseline(baseline: Baseline, full: Resolved, task: Task) -> None:
     """
     where, run = baseline.path or "the baseline", full.run
     hint = "save a baseline of a run with these settings: 'falter baseline save RUN -o FILE'"
-    for name, theirs, ours in (
+    for name, saved, current in (
         ("seed", baseline.seed, run.seed),
         ("draws", baseline.draws, run.draws),
         ("repeats", baseline.repeats, run.repeats),
         ("scorer", baseline.scorer, full.panels[0].panel.scorer),
         ("task", baseline.task, full.panels[0].panel.task),
     ):
-        if theirs != ours:
-            raise UsageError(f"{where} has the {name} {theirs}, this gate {ours}", hint=hint)
+        if saved != current:
+            raise UsageError(f"{where} has the {name} {saved}, this gate {current}", hint=hint)
     ids = {item.key: item.id for item in task.items}
-    gone = [key for key in baseline.rows if key not in ids]
-    if gone:
+    unknown = [key for key in baseline.rows if key not in ids]
+    if unknown:
         raise UsageError(
-            f"{where} has {len(gone):,} items that the data lack, such as '{gone[0][:60]}'",
+            f"{where} has {len(unknown):,} items that the data lack, such as '{unknown[0][:60]}'",
             hint=hint,
         )
     items, recipes = [ids[key] for key in baseline.rows], [id for _, id in baseline.conditions]
@@ -344,7 +344,7 @@ def _check_baseline(baseline: Baseline, full: Resolved, task: Task) -> None:
         )
 
 
-def _check_other(full: Resolved, other: Resolved) -> None:
+def _check_other_version(full: Resolved, other: Resolved) -> None:
     """Raise unless the other version has the same items, seed and draws, and another run id."""
     ours, theirs = full.panels[0], other.panels[0]
     if {item.id for item in ours.items} != {item.id for item in theirs.items}:
@@ -359,23 +359,23 @@ def _compared_recipes(gate: Gate, runs: Sequence[Resolved]) -> tuple[list[Recipe
     """Return the recipes of both versions, the clean prompt first, and notes on differences."""
     full, baseline = runs[0], gate.baseline
     if baseline is not None:
-        theirs = {identity for _, identity in baseline.conditions}
+        other_ids = {identity for _, identity in baseline.conditions}
     elif len(runs) > 1:
-        theirs = {recipe.id for recipe in runs[1].run.recipes}
+        other_ids = {recipe.id for recipe in runs[1].run.recipes}
     else:
         return [], []
     if gate.spec.max_regression is None:
         raise refusal(UsageError, "gate.no_max_regression")
     recipes = [r for r in full.run.recipes if r.id == BASELINE.id or r.perturbs]
-    lacking = [recipe.label for recipe in recipes if recipe.id not in theirs]
+    lacking = [recipe.label for recipe in recipes if recipe.id not in other_ids]
     notes = []
     if lacking:
         notes.append(f"The baseline has no {', '.join(lacking)}: not compared with it.")
     if baseline is not None:
-        fresh = sum(item.key not in baseline.rows for item in full.panels[0].items)
-        if fresh:
-            notes.append(f"{fresh:,} items are new since the baseline: not compared with it.")
-    return [recipe for recipe in recipes if recipe.id in theirs], notes
+        new_items = sum(item.key not in baseline.rows for item in full.panels[0].items)
+        if new_items:
+            notes.append(f"{new_items:,} items are new since the baseline: not compared with it.")
+    return [recipe for recipe in recipes if recipe.id in other_ids], notes
 
 
 # Cost and budget
@@ -400,7 +400,7 @@ def _total_cost(full: Resolved, ordered: Sequence[Item]) -> tuple[Cost, list[set
     return estimate_cost(requests(), panel.target, set), list(changed.values())
 
 
-def _cost_of_an_item(full: Resolved, cost: Cost, arms: int) -> ItemCost:
+def _cost_per_item(full: Resolved, cost: Cost, arms: int) -> ItemCost:
     """Return the cost of one item in all its conditions, with its share of repeated prompts."""
     panel, run = full.panels[0], full.run
     calls = count_cells(1, panel.conditions, run.draws, run.repeats)
@@ -421,16 +421,16 @@ def _affordable_items(spec: GateSpec, cost: ItemCost, items: int) -> int:
 
     Raises `Infeasible` below two items, and `UsageError` for a budget in dollars without a price.
     """
-    budget, most = spec.budget, items
+    budget, affordable = spec.budget, items
     if budget is None:
-        return most
+        return affordable
     if budget.calls is not None:
-        most = min(most, math.floor(budget.calls / cost.calls))
+        affordable = min(affordable, math.floor(budget.calls / cost.calls))
     if budget.usd is not None:
         if cost.amount is None or cost.currency != "USD":
             raise refusal(UsageError, "gate.no_price")
         if cost.amount > 0.0:
-            most = min(most, math.floor(budget.usd / cost.amount))
-    if most < 2:
+            affordable = min(affordable, math.floor(budget.usd / cost.amount))
+    if affordable < 2:
         raise Infeasible("The budget does not pay for two items", hint="raise gate.budget")
-    return most
+    return affordable

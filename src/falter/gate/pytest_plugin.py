@@ -16,7 +16,7 @@ import pytest
 
 from falter.gate.robust import CASE, MARK, CaseFunction, Robust, keyword_result, outcome_of
 
-FOLDER = "falter_folder"
+FOLDER_KEY = "falter_folder"
 MAX_WAIT_SECONDS = 24 * 3600.0
 _shared_folder = pytest.StashKey[str]()
 _outcomes: dict[tuple[str, str], dict[str, Any]] = {}
@@ -53,7 +53,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not isinstance(mark, Robust):
         return None
     place: Any = pyfuncitem.callspec.params[CASE]
-    verdict, text = _verdict(_outcome(pyfuncitem, mark), place)
+    verdict, text = _verdict(_outcome_of(pyfuncitem, mark), place)
     if verdict == "skip":
         pytest.skip(text)
     if verdict == "fail":
@@ -61,7 +61,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-def _outcome(test: pytest.Function, mark: Robust) -> dict[str, Any]:
+def _outcome_of(test: pytest.Function, mark: Robust) -> dict[str, Any]:
     """Return the outcome of a test's gate, which the first test of all workers runs."""
     other = {name: repr(value) for name, value in test.callspec.params.items() if name != CASE}
     name = f"{test.path}::{test.function.__qualname__}{other or ''}"
@@ -86,8 +86,8 @@ def _outcome(test: pytest.Function, mark: Robust) -> dict[str, Any]:
         )
 
     if key not in _outcomes:
-        folder = test.config.stash.get(_shared_folder, None) or _folder(test.config)
-        _outcomes[key] = run() if folder is None else _shared(Path(folder), name, run)
+        folder = test.config.stash.get(_shared_folder, None) or _worker_folder(test.config)
+        _outcomes[key] = run() if folder is None else _shared_outcome(Path(folder), name, run)
     return _outcomes[key]
 
 
@@ -106,20 +106,20 @@ def _verdict(outcome: Mapping[str, Any], place: int) -> tuple[Literal["pass", "f
     open_lines = [line for line in lines if line["verdict"] != "pass"]
     text = "\n".join([*(line["text"] for line in open_lines), *outcome["sure"]])
     examples = [example for line in lines for example in line["examples"]]
-    whole = "\n".join([text, "Answers that became wrong:", *examples]) if examples else text
+    full_text = "\n".join([text, "Answers that became wrong:", *examples]) if examples else text
     if any(line["verdict"] == "fail" for line in open_lines):
-        return "fail", whole
+        return "fail", full_text
     if outcome["missing"]:
         return "fail", outcome["missing"]
     if not open_lines or outcome["undecided"] == "pass":
         return "pass", ""
-    return ("skip", text) if outcome["undecided"] == "neutral" else ("fail", whole)
+    return ("skip", text) if outcome["undecided"] == "neutral" else ("fail", full_text)
 
 
 # Under xdist
 
 
-def _shared(folder: Path, name: str, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _shared_outcome(folder: Path, name: str, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return the outcome of a gate that the first worker runs while the other workers wait.
 
     The lock is a SQLite transaction, which ends with the process that holds it.
@@ -143,10 +143,10 @@ def _shared(folder: Path, name: str, run: Callable[[], dict[str, Any]]) -> dict[
     return outcome
 
 
-def _folder(config: pytest.Config) -> str | None:
+def _worker_folder(config: pytest.Config) -> str | None:
     """Return the folder in which xdist workers share outcomes; None without workers."""
     given: dict[str, Any] = getattr(config, "workerinput", {})
-    return given.get(FOLDER)
+    return given.get(FOLDER_KEY)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -155,7 +155,7 @@ def pytest_configure_node(node: Any) -> None:
     stash = node.config.stash
     if _shared_folder not in stash:
         stash[_shared_folder] = tempfile.mkdtemp(prefix="falter-")
-    node.workerinput[FOLDER] = stash[_shared_folder]
+    node.workerinput[FOLDER_KEY] = stash[_shared_folder]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

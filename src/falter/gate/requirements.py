@@ -60,7 +60,7 @@ def requirements(
     nothing is requested, or if a requested criterion has no recipe.
     """
     changing = [recipe for recipe in recipes if recipe.perturbs and not recipe.controls]
-    required = list(_drops(spec, changing))
+    required = list(_drop_requirements(spec, changing))
     if spec.max_regression is not None:
         margin = spec.max_regression / 100.0
         required += [
@@ -90,7 +90,7 @@ def _require_any(recipes: Sequence[Recipe], name: str, what: str, hint: str) -> 
         raise UsageError(f"The gate's '{name}' needs {what}, and has none", hint=f"such as {hint}")
 
 
-def _drops(spec: GateSpec, changing: Sequence[Recipe]) -> Iterator[Requirement]:
+def _drop_requirements(spec: GateSpec, changing: Sequence[Recipe]) -> Iterator[Requirement]:
     """Yield a criterion for each changing recipe, or for each recipe that `max_drop` names.
 
     The name `average` means the mean over all recipes.
@@ -138,7 +138,7 @@ def planned_criteria(
     averaged = {recipe.id for recipe in recipes if recipe.perturbs and not recipe.controls}
 
     def planned(each: Requirement) -> PlannedCriterion:
-        share, source = _flips(each, averaged, baseline, strict)
+        share, source = _flip_share(each, averaged, baseline, strict)
         if spec.discordance is not None and each.kind != "unread":
             share, source = spec.discordance, "the gate's settings"
         score = None
@@ -149,7 +149,7 @@ def planned_criteria(
             name=each.name,
             kind=each.kind,
             margin=each.margin,
-            items=items if not _key(each) else changed.get(_key(each), 0),
+            items=items if not _changed_key(each) else changed.get(_changed_key(each), 0),
             discordance=share,
             source=source,
             conditions=max(1, len(averaged)) if each.kind == "average" else 1,
@@ -159,25 +159,25 @@ def planned_criteria(
     return [planned(each) for each in required]
 
 
-def _key(required: Requirement) -> str:
+def _changed_key(required: Requirement) -> str:
     """Return the key of a criterion in `changed`; an empty text if all items count."""
     if required.kind == "average":
         return KEEP
     return required.share or ("" if required.recipe is None else required.recipe.id)
 
 
-def _flips(
+def _flip_share(
     required: Requirement, averaged: Collection[str], baseline: Baseline | None, strict: bool
 ) -> tuple[float, str]:
     """Return the share of responses that flip although nothing changed, and its source in words.
 
     `averaged` are the ids of the recipes that an average is over.
     """
-    unknown = (0.0, "none unread") if required.kind == "unread" else (USUAL_DISCORDANCE, "assumed")
+    default = (0.0, "none unread") if required.kind == "unread" else (USUAL_DISCORDANCE, "assumed")
     if required.kind == "score":
         return 0.0, "every answer right" if required.share is None else f"all {required.share}"
     if baseline is None:
-        return unknown
+        return default
     shares: list[float | None]
     if required.kind == "regression":
         flips = baseline.flips
@@ -192,10 +192,10 @@ def _flips(
             if identity in wanted
         ]
     known = [share for share in shares if share is not None]
-    return (sum(known) / len(known), "the baseline file") if known else unknown
+    return (sum(known) / len(known), "the baseline file") if known else default
 
 
-# At a look
+# At an interim analysis
 
 
 def measured_criteria(
@@ -215,10 +215,10 @@ def measured_criteria(
     place = {key: n for n, key in enumerate(table.items)}
     rows = np.array([place[key] for key in order], dtype=np.intp)
     scores, changed = table.matrix(strict=strict)[rows], table.changed()[rows]
-    unread = _unread(table)[rows]
+    unread = _unread_shares(table)[rows]
     by_id = {recipe.id: n for n, recipe in enumerate(table.recipes)}
     shares: dict[str, Floats] = {}
-    if any(each.share is not None for each in required):
+    if any(requirement.share is not None for requirement in required):
         found = shares_of_items(*item_shares(table))
         shares = {name: share[rows] for name, share in zip((KEEP, FOLLOW), found, strict=True)}
 
@@ -238,14 +238,14 @@ def measured_criteria(
 
     return [
         Criterion(
-            name=each.name,
-            kind=each.kind,
-            margin=each.margin,
-            values=values_of(each),
-            clean=scores[:, 0] if each.kind == "average" else None,
-            held=held if each.kind == "regression" else "",
+            name=requirement.name,
+            kind=requirement.kind,
+            margin=requirement.margin,
+            values=values_of(requirement),
+            clean=scores[:, 0] if requirement.kind == "average" else None,
+            held=held if requirement.kind == "regression" else "",
         )
-        for each in required
+        for requirement in required
     ]
 
 
@@ -262,12 +262,12 @@ def scores_by_recipe(table: Table, order: Sequence[str], *, strict: bool) -> dic
     }
 
 
-def _unread(table: Table) -> Floats:
+def _unread_shares(table: Table) -> Floats:
     """Return the share of realisations without a usable answer, with shape (items, recipes).
 
     It is NaN where no response arrived.
     """
-    came = table.outcome < OUTCOMES.index("failed")
-    count = came.sum(axis=2)
-    lost = (np.isin(table.outcome, UNREADABLE) & came).sum(axis=2)
-    return np.asarray(np.where(count > 0, lost / np.maximum(count, 1), np.nan))
+    answered = table.outcome < OUTCOMES.index("failed")
+    count = answered.sum(axis=2)
+    unread = (np.isin(table.outcome, UNREADABLE) & answered).sum(axis=2)
+    return np.asarray(np.where(count > 0, unread / np.maximum(count, 1), np.nan))

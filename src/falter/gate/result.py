@@ -148,20 +148,22 @@ class GateResult:
         """
         name = line.name.removesuffix(f", {line.kind}")
         text = f"{name}: {_loss_text(line)}. {_count_text(line)}"
-        return f"{text} {self._more_text(line)}".rstrip()
+        return f"{text} {self._further_items_text(line)}".rstrip()
 
-    def _more_text(self, line: CriterionResult) -> str:
+    def _further_items_text(self, criterion: CriterionResult) -> str:
         """Return the number of items that would decide an undecided criterion, in words."""
-        if line.verdict != "undecided":
+        if criterion.verdict != "undecided":
             return ""
-        if line.why:
-            return f"Undecided: {line.why}."
-        if line.more is None:
+        if criterion.why:
+            return f"Undecided: {criterion.why}."
+        if criterion.more is None:
             return "No number of items would show that all is well if this stays as it is."
-        cost = f" ({round(line.more * self.cost.calls):,} calls)" if self.cost.calls else ""
+        cost = f" ({round(criterion.more * self.cost.calls):,} calls)" if self.cost.calls else ""
         if self.cost.amount is not None:
-            cost = cost.replace(")", f", {line.more * self.cost.amount:,.2f} {self.cost.currency})")
-        return f"About {line.more:,} more items{cost} would show it if this stays as it is."
+            cost = cost.replace(
+                ")", f", {criterion.more * self.cost.amount:,.2f} {self.cost.currency})"
+            )
+        return f"About {criterion.more:,} more items{cost} would show it if this stays as it is."
 
     def as_json(self) -> dict[str, Any]:
         """Return the result as plain data; losses and margins are fractions."""
@@ -174,7 +176,7 @@ class GateResult:
             "signature": self.signature,
             "lines": [
                 {
-                    **{name: getattr(line, name) for name in _LINE_FIELDS},
+                    **{name: getattr(line, name) for name in _CRITERION_FIELDS},
                     "more_items": line.more,
                     "text": self.criterion_text(line),
                 }
@@ -188,12 +190,12 @@ _RESULT_FIELDS = (
     "verdict", "passed", "exit_code", "run", "model", "task", "scorer", "items", "available",
     "look", "looks",
 )  # fmt: skip
-_LINE_FIELDS = (
+_CRITERION_FIELDS = (
     "name", "kind", "verdict", "value", "low", "high", "margin", "items", "excluded", "fell",
     "rose", "look", "method",
 )  # fmt: skip
 # A loss and a gain of each kind of criterion, in words.
-_WORDS = {
+_LOSS_WORDS = {
     "drop": ("the score falls by {} points", "the score rises by {} points"),
     "average": ("the score falls by {} points on average", "the score rises by {} on average"),
     "unread": ("{} points more answers cannot be read", "{} points fewer answers cannot be read"),
@@ -203,26 +205,27 @@ _WORDS = {
 }  # fmt: skip
 
 
-def _loss_text(line: CriterionResult) -> str:
+def _loss_text(criterion: CriterionResult) -> str:
     """Return the loss, its interval and the limit in words."""
-    margin, value = n.decimal(100 * line.margin), line.value
-    is_score = line.kind == "score"
+    margin, loss = n.decimal(100 * criterion.margin), criterion.value
+    is_score = criterion.kind == "score"
     needed = f"it must be above {margin} %" if is_score else f"the limit is {margin} points"
-    if value is None:
+    if loss is None:
         return f"nothing is known; {needed}"
     if is_score:
-        what = "score" if _is_clean(line) else "share"
-        return f"the {what} is {n.percent(value)} %{_interval_text(line.low, line.high)}; {needed}"
-    low, high = line.low, line.high
-    if gains := value < 0.0:
+        what = "score" if _is_clean_score(criterion) else "share"
+        interval = _interval_text(criterion.low, criterion.high)
+        return f"the {what} is {n.percent(loss)} %{interval}; {needed}"
+    low, high = criterion.low, criterion.high
+    if gains := loss < 0.0:
         low, high = (None if end is None else -end for end in (high, low))
-    said = _WORDS[line.kind][gains].format(n.decimal(abs(100 * value)))
-    return f"{said}{_interval_text(low, high)}; {needed}"
+    phrase = _LOSS_WORDS[criterion.kind][gains].format(n.decimal(abs(100 * loss)))
+    return f"{phrase}{_interval_text(low, high)}; {needed}"
 
 
-def _is_clean(line: CriterionResult) -> bool:
+def _is_clean_score(criterion: CriterionResult) -> bool:
     """Return True for the score of the clean prompt, whose items are right or wrong."""
-    return line.name == f"{CLEAN}, {line.kind}"
+    return criterion.name == f"{CLEAN}, {criterion.kind}"
 
 
 def _interval_text(low: float | None, high: float | None) -> str:
@@ -232,23 +235,23 @@ def _interval_text(low: float | None, high: float | None) -> str:
     return f", between {n.decimal(100 * low)} and {n.decimal(100 * high)}"
 
 
-def _count_text(line: CriterionResult) -> str:
+def _count_text(criterion: CriterionResult) -> str:
     """Return the number of items in words, and of 0/1 outcomes how many got worse or better."""
-    items = f"{line.items:,} items"
-    if line.clusters is not None:
-        items += f" in {line.clusters:,} clusters"
-    if line.fell is None or line.rose is None:
+    items = f"{criterion.items:,} items"
+    if criterion.clusters is not None:
+        items += f" in {criterion.clusters:,} clusters"
+    if criterion.fell is None or criterion.rose is None:
         return f"Over {items}."
-    if line.kind == "score":
-        said = "are right" if _is_clean(line) else "hold in all of their versions"
-        return f"{line.items - line.fell:,} of {items} {said}."
-    return f"{line.fell:,} of {items} got worse, {line.rose:,} better."
+    if criterion.kind == "score":
+        phrase = "are right" if _is_clean_score(criterion) else "hold in all of their versions"
+        return f"{criterion.items - criterion.fell:,} of {items} {phrase}."
+    return f"{criterion.fell:,} of {items} got worse, {criterion.rose:,} better."
 
 
 def infeasible_text(plan: GatePlan, budget: str) -> str:
     """Return the reason why a gate is refused: the criterion that needs most items, in words."""
     worst, others = plan.refused[0], len(plan.refused) - 1
-    text = _infeasible(worst)
+    text = _criterion_refusal(worst)
     if others:
         text += f" ({worst.criterion.name}; {others} more cannot either)"
     elif len(plan.criteria) > 1:
@@ -256,20 +259,20 @@ def infeasible_text(plan: GatePlan, budget: str) -> str:
     return f"{text}{budget}"
 
 
-def _infeasible(plan: CriterionPlan) -> str:
+def _criterion_refusal(plan: CriterionPlan) -> str:
     """Return the reason why one criterion cannot pass, with the number of items that it needs."""
     criterion = plan.criterion
     margin = f"{100 * criterion.margin:.4g}"
     if criterion.kind != "score":
-        wanted = f"for a {margin}-point margin"
+        goal = f"for a {margin}-point margin"
         best = f"The smallest margin that they can show is {n.decimal(100 * plan.best)} points"
     elif plan.needed is not None:
-        wanted = f"to show a score above {margin} %"
+        goal = f"to show a score above {margin} %"
         best = f"The highest limit that they can show is {n.percent(plan.best)} %"
     else:
         return (
             f"The score is {n.percent(criterion.score)} % in {criterion.source}; no number of "
             f"items can show more than {margin} %"
         )
-    few = f"{criterion.items:,} items are too few {wanted}"
-    return f"{few}; about {plan.needed or 0:,} are needed. {best}"
+    too_few = f"{criterion.items:,} items are too few {goal}"
+    return f"{too_few}; about {plan.needed or 0:,} are needed. {best}"

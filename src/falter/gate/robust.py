@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 MARK = "__falter_robust__"
 """Name of the attribute by which the plugin recognises a decorated test function."""
-SCORES = (("score", "min_score"), ("keep", "keep"), ("follow", "follow"))
+SCORE_SETTINGS = (("score", "min_score"), ("keep", "keep"), ("follow", "follow"))
 """The tests that are about no recipe, each with its setting."""
-EXTRA = {
+EXTRA_TEST_CRITERIA = {
     "average": "average", "score": "clean prompt", "keep": "answers kept",
     "follow": "controls followed",
 }  # fmt: skip
@@ -93,17 +93,17 @@ class Robust:
         """Return the tests that are about no recipe: `average`, `score`, `keep`, `follow`."""
         margins = self.settings.get("max_drop")
         average = ["average"] if isinstance(margins, Mapping) and "average" in margins else []
-        return [*average, *(name for name, setting in SCORES if self._sets(setting))]
+        return [*average, *(name for name, setting in SCORE_SETTINGS if self._has_setting(setting))]
 
     def test_ids(self) -> list[str]:
         """Return the names of all tests: one for each recipe, then the extra tests.
 
         Recipes have tests only if a setting about recipes is given, such as `max_drop`.
         """
-        about = any(map(self._sets, ("max_drop", "max_unread", "max_regression")))
+        about = any(map(self._has_setting, ("max_drop", "max_unread", "max_regression")))
         return [*(map(_recipe_id, self.recipes) if about else ()), *self.extra_tests()]
 
-    def _sets(self, setting: str) -> bool:
+    def _has_setting(self, setting: str) -> bool:
         return self.settings.get(setting) is not None
 
 
@@ -206,9 +206,9 @@ def outcome_of(
         result = keyword_result(config, path, **settings)
     except FalterError as error:
         return {"error": str(error)}
-    extra = [[EXTRA[name]] for name in mark.extra_tests()]
-    about = len(mark.test_ids()) - len(extra)
-    labels = [*_labels(mark.recipes, result.recipes)][:about] + extra
+    extra = [[EXTRA_TEST_CRITERIA[name]] for name in mark.extra_tests()]
+    recipe_tests = len(mark.test_ids()) - len(extra)
+    labels = [*_labels_by_recipe(mark.recipes, result.recipes)][:recipe_tests] + extra
     return {
         "error": "",
         "missing": result.failed_text if result.failed else "",
@@ -229,18 +229,18 @@ def outcome_of(
     }
 
 
-def _labels(named: Sequence[Any], labels: Sequence[str]) -> Iterator[Sequence[str]]:
+def _labels_by_recipe(named: Sequence[Any], labels: Sequence[str]) -> Iterator[Sequence[str]]:
     """Yield the labels of each named recipe: its own label, or all labels of a set."""
     from falter.engine.recipes import members_of
 
-    left, seen = iter(labels), set[str]()
+    remaining, seen = iter(labels), set[str]()
     for recipe in named:
         members = members_of(recipe)
         if not members:
-            members = (next(left, ""),)
+            members = (next(remaining, ""),)
         else:
             # A recipe that two sets share runs once, so it has one label.
-            [next(left, "") for name in members if name not in seen]
+            [next(remaining, "") for name in members if name not in seen]
         seen |= set(members)
         yield members
 
@@ -252,18 +252,18 @@ def _as_model(test: CaseFunction, *, chats: bool) -> Callable[..., Any]:
     def case_of(messages: Any, tools: Any = ()) -> Case:
         if not chats:
             return Case(messages)
-        said = [str(m["content"]) for m in messages if m["role"] == "user"]
-        return Case(said[-1] if said else "", tuple(messages), tuple(tools))
+        user_texts = [str(m["content"]) for m in messages if m["role"] == "user"]
+        return Case(user_texts[-1] if user_texts else "", tuple(messages), tuple(tools))
 
     @functools.wraps(function)
-    async def answered_later(*prompt: Any, **asked: Any) -> Any:
-        return await function(**{CASE: case_of(*prompt, **asked)}, **fixtures)
+    async def answer_async(*prompt: Any, **keywords: Any) -> Any:
+        return await function(**{CASE: case_of(*prompt, **keywords)}, **fixtures)
 
     @functools.wraps(function)
-    def answered(*prompt: Any, **asked: Any) -> Any:
-        return function(**{CASE: case_of(*prompt, **asked)}, **fixtures)
+    def answer_sync(*prompt: Any, **keywords: Any) -> Any:
+        return function(**{CASE: case_of(*prompt, **keywords)}, **fixtures)
 
-    answer: Any = answered_later if inspect.iscoroutinefunction(function) else answered
+    answer: Any = answer_async if inspect.iscoroutinefunction(function) else answer_sync
     # A client decides by the signature what it passes, but `wraps` shows the test function's.
     kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
     names = ("messages", "tools") if chats else ("prompt",)
@@ -273,14 +273,14 @@ def _as_model(test: CaseFunction, *, chats: bool) -> Callable[..., Any]:
     return wrapped
 
 
-def _criterion_data(result: GateResult, line: CriterionResult) -> dict[str, Any]:
+def _criterion_data(result: GateResult, criterion: CriterionResult) -> dict[str, Any]:
     """Return a criterion's verdict, text and examples as plain data."""
     from falter.gate.figures import example_text, lost_examples
 
-    examples = lost_examples(result, line) if line.verdict != "pass" else ()
+    examples = lost_examples(result, criterion) if criterion.verdict != "pass" else ()
     return {
-        "verdict": line.verdict,
-        "text": result.criterion_text(line),
+        "verdict": criterion.verdict,
+        "text": result.criterion_text(criterion),
         "examples": [*map(example_text, examples)],
     }
 
@@ -295,19 +295,19 @@ def source_version(test: CaseFunction, root: Path, path: Path, mark: Robust) -> 
     `depends_on`.
     """
     modules = [sys.modules.get(name) for name in (test.function.__module__, *test.modules)]
-    files = set(_sources(modules, root.resolve()))
+    files = set(_source_files(modules, root.resolve()))
     for pattern in mark.depends_on:
         named = [found for folder in (root, path.parent) for found in folder.glob(pattern)]
         if not named:
             raise refusal(FalterError, "gate.no_such_dependency", pattern=pattern, root=root)
         files |= {found.resolve() for found in named if found.is_file()}
-    parts = hashlib.sha256(test.parameters.encode())
+    hashed = hashlib.sha256(test.parameters.encode())
     for file in sorted(files):
-        parts.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
-    return parts.hexdigest()[:16]
+        hashed.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+    return hashed.hexdigest()[:16]
 
 
-def _sources(start: Sequence[ModuleType | None], root: Path) -> Iterator[Path]:
+def _source_files(start: Sequence[ModuleType | None], root: Path) -> Iterator[Path]:
     """Yield the source files of modules and of all their imports, within the project's root."""
     waiting, seen = list(start), set[str]()
     while waiting:

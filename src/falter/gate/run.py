@@ -71,7 +71,7 @@ class _GateRun:
         self.ready, self.store, self.path, self.watch = ready, store, path, watch
         self.sent, self.amount = 0, 0.0
         self._stack = contextlib.AsyncExitStack()
-        self._open: set[int] = set()
+        self._opened_clients: set[int] = set()
 
     async def result(self) -> GateResult:
         """Send items and test the criteria look by look; return the deciding look's result."""
@@ -80,7 +80,7 @@ class _GateRun:
         async with self._stack:
             for look in range(1, ready.schedule.looks + 1):
                 items = ready.schedule.items(look, ready.items)
-                repeated = await self._repeated(items)
+                repeated = await self._send_repeats(items)
                 # With all items, this is the run that 'falter run' plans from the same file, so
                 # both have one id.
                 runs = [arm.run(None if items == ready.available else items) for arm in ready.arms]
@@ -107,10 +107,10 @@ class _GateRun:
                     seed=ready.gate.experiment.seed,
                 )
                 if last or all(result.verdict != "undecided" for result in results):
-                    return self._result(results, runs[0], tables, repeated, items, look)
+                    return self._gate_result(results, runs[0], tables, repeated, items, look)
         raise AssertionError("the last look ends it")
 
-    async def _repeated(self, items: int) -> Table | None:
+    async def _send_repeats(self, items: int) -> Table | None:
         """Repeat the clean prompt for a share of the items; return the table of the repeats.
 
         None if the user's own recipes repeat the clean prompt.
@@ -128,9 +128,9 @@ class _GateRun:
         if not missing:
             return
         for client in [client for run in missing for client in run.clients]:
-            if id(client) not in self._open:
+            if id(client) not in self._opened_clients:
                 await self._stack.enter_async_context(opened([client]))
-                self._open.add(id(client))
+                self._opened_clients.add(id(client))
         price = self.ready.panel.target.price
         for progress in await run_missing_together(missing, self.store, self.watch):
             self.sent += progress.sent
@@ -148,7 +148,7 @@ class _GateRun:
         """Return the table of scores of a run, from its stored responses."""
         return run_tables(self.store, resolved.run, run_scorers(resolved.run))[0]
 
-    def _result(
+    def _gate_result(
         self,
         results: tuple[CriterionResult, ...],
         run: Resolved,
@@ -159,18 +159,18 @@ class _GateRun:
     ) -> GateResult:
         """Return the result of the gate; no criterion has a verdict if too many requests failed."""
         ready, spec, experiment = self.ready, self.ready.gate.spec, self.ready.gate.experiment
-        asked = [*tables, *([] if repeated is None else [repeated])]
+        sent_tables = [*tables, *([] if repeated is None else [repeated])]
         failures: Counter[str] = Counter()
-        for table in asked:
+        for table in sent_tables:
             failures.update(table.failures)
         notes = list(ready.notes)
         is_open = any(result.verdict == "undecided" for result in results)
         if self._is_spent and is_open and look < ready.schedule.looks:
             notes.append("It stopped before its last interim analysis because the budget is spent.")
         panel = ready.panel.panel
-        cells = sum(table.planned for table in asked)
+        cells = sum(table.planned for table in sent_tables)
         # Outcome 4 is failed, 5 missing (`OUTCOMES`).
-        failed = sum(int((table.in_plan & (table.outcome >= 4)).sum()) for table in asked)
+        failed = sum(int((table.in_plan & (table.outcome >= 4)).sum()) for table in sent_tables)
         if failed > MAX_FAILED_SHARE * cells:
             results = tuple(map(without_verdict, results))
         return GateResult(
@@ -197,9 +197,9 @@ class _GateRun:
             seed=experiment.seed,
             unparsed=experiment.unparsed,
             created_at=time.time(),
-            noise=_noise(tables[0] if repeated is None else repeated, ready),
+            noise=_noise_floor(tables[0] if repeated is None else repeated, ready),
             simulated=panel.model.simulated,
-            against=_against(ready),
+            against=_compared_version(ready),
             failures=failures,
             notes=tuple(notes),
         )
@@ -227,22 +227,22 @@ def _provider_changed(ready: PreparedGate, tables: Sequence[Table]) -> str:
     """
     baseline = ready.gate.baseline
     if baseline is not None:
-        theirs, model = set(baseline.served_by), baseline.model
+        other_providers, model = set(baseline.served_by), baseline.model
     elif len(tables) > 1:
-        theirs, model = set(tables[1].served_by), tables[1].panel.model
+        other_providers, model = set(tables[1].served_by), tables[1].panel.model
     else:
         return ""
-    ours, own = set(tables[0].served_by), tables[0].panel.model
-    same = (model.client, model.name) == (own.client, own.name)
-    if not same or not ours or not theirs or ours == theirs:
+    providers, own_model = set(tables[0].served_by), tables[0].panel.model
+    same = (model.client, model.name) == (own_model.client, own_model.name)
+    if not same or not providers or not other_providers or providers == other_providers:
         return ""
     return (
-        f"the baseline was served by {', '.join(sorted(theirs))}, this version by "
-        f"{', '.join(sorted(ours))}"
+        f"the baseline was served by {', '.join(sorted(other_providers))}, this version by "
+        f"{', '.join(sorted(providers))}"
     )
 
 
-def _noise(table: Table, ready: PreparedGate) -> Estimate | None:
+def _noise_floor(table: Table, ready: PreparedGate) -> Estimate | None:
     """Return the share of outcomes that flip in a repeat of the clean prompt, or None."""
     columns = [n for n, recipe in enumerate(table.recipes) if recipe.repeat]
     if not columns:
@@ -252,7 +252,7 @@ def _noise(table: Table, ready: PreparedGate) -> Estimate | None:
     return noise_floor(scores[:, 0], scores[:, columns[0]], clusters=clusters)
 
 
-def _against(ready: PreparedGate) -> str:
+def _compared_version(ready: PreparedGate) -> str:
     """Return the version compared with in words; empty if there is none."""
     baseline = ready.gate.baseline
     if baseline is not None:

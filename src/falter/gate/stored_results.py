@@ -36,18 +36,18 @@ def gate_results(
     `against` has the results of an earlier version. `baseline` names the condition that is the
     clean prompt. The other options are the same as in `analyze_files`.
     """
-    _check(spec, against)
+    _check_against(spec, against)
     cluster = () if spec.cluster is None else (spec.cluster,)
     columns = columns or ColumnMap(cluster=cluster)
     paths = [path] if against is None else [path, against]
-    sides = read_sides([[own] for own in paths], columns, **reading)
+    sides = read_sides([[file] for file in paths], columns, **reading)
     tables = [
-        _table(
-            tables_of(cells, _clean_condition(cells.condition.names, baseline, cells)), own, spec
+        _single_table(
+            tables_of(cells, _clean_condition(cells.condition.names, baseline, cells)), file, spec
         )
-        for cells, own in zip(sides, paths, strict=True)
+        for cells, file in zip(sides, paths, strict=True)
     ]
-    table, looks = tables[0], schedule(1, level=spec.level, fail_level=spec.fail_level)
+    table, single_look = tables[0], schedule(1, level=spec.level, fail_level=spec.fail_level)
     others = {recipe.id: recipe for recipe in tables[-1].recipes}
     compared = [r for r in table.recipes if r.id in others] if against is not None else []
     required = requirements(spec, table.recipes, compared=compared)
@@ -57,7 +57,7 @@ def gate_results(
     )
     results = decide(
         criteria,
-        looks,
+        single_look,
         1,
         clusters=table.clusters if spec.cluster is not None else None,
         fail_above=spec.fail_above,
@@ -97,7 +97,7 @@ def gate_results(
     )
 
 
-def _check(spec: GateSpec, against: Path | None) -> None:
+def _check_against(spec: GateSpec, against: Path | None) -> None:
     """Raise if earlier results or the maximum regression lack the other, on which they depend."""
     if spec.max_regression is not None and against is None and not spec.stands_alone:
         raise refusal(UsageError, "gate.no_earlier_results")
@@ -120,7 +120,7 @@ def _clean_condition(names: Sequence[str], baseline: str | None, cells: Any) -> 
     return found
 
 
-def _table(tables: Sequence[Table], path: Path, spec: GateSpec) -> Table:
+def _single_table(tables: Sequence[Table], path: Path, spec: GateSpec) -> Table:
     """Return the only table; raise if there are several, or if a drop lacks a second condition."""
     if len(tables) != 1:
         names = ", ".join(f"{t.panel.model.label} on {t.panel.task}" for t in tables[:6])
@@ -146,14 +146,14 @@ def _unshared_notes(tables: Sequence[Table], against: Path | None) -> list[str]:
     if against is None:
         return []
     later, earlier = (set(table.items) for table in tables)
-    left, gone = len(later - earlier), len(earlier - later)
+    new_items, removed = len(later - earlier), len(earlier - later)
     recipes = {r.id for r in tables[1].recipes} | {BASELINE.id}
     lacking: list[Recipe] = [r for r in tables[0].recipes if r.id not in recipes]
     notes = []
-    if left:
-        notes.append(f"{left:,} items are not in {against}: not compared with it.")
-    if gone:
-        notes.append(f"{gone:,} items of {against} are not in these results.")
+    if new_items:
+        notes.append(f"{new_items:,} items are not in {against}: not compared with it.")
+    if removed:
+        notes.append(f"{removed:,} items of {against} are not in these results.")
     if lacking:
         names = ", ".join(recipe.label for recipe in lacking)
         notes.append(f"{against} has no {names}: not compared with it.")

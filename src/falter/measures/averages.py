@@ -75,7 +75,7 @@ def macro_average(
     `groups` names the group of each column of `drops`. Groups without any pair do not count. All
     other arguments are as in `group_average`.
     """
-    table = _drops(drops)
+    table = _drops_table(drops)
     if len(groups) != table.shape[1]:
         raise InvalidValue("groups", groups, f"a group for each of {table.shape[1]} conditions")
     codes = cluster_codes(groups, len(groups))
@@ -98,11 +98,11 @@ def mean_score(
     `scores` is items x conditions, NaN where missing. The two-sided interval is `rate`'s, and
     `scale` has the lowest and the highest possible score.
     """
-    mean = rate(_drops(scores), clusters=clusters, level=level, scale=scale)
+    mean = rate(_drops_table(scores), clusters=clusters, level=level, scale=scale)
     return of_rate("mean_score", "mean score over all these conditions", mean)
 
 
-def _drops(values: ArrayLike) -> Floats:
+def _drops_table(values: ArrayLike) -> Floats:
     return matrix("drops", values, "items x conditions of baseline - perturbed")
 
 
@@ -119,7 +119,7 @@ def _average(
     if weights is not None and not weights.any():
         weights = None
     mean = mean_drop(
-        _drops(drops), weights=weights, clusters=clusters, level=level, baseline=baseline
+        _drops_table(drops), weights=weights, clusters=clusters, level=level, baseline=baseline
     )
     return of_rate(measure, f"mean drop over {over}", mean)
 
@@ -274,7 +274,7 @@ def drop_quantile(
 # The mean of one number over several tasks, from its interval on each task.
 
 
-METHOD = "recovered from the intervals of the tasks (MOVER)"
+MOVER_OVER_TASKS = "recovered from the intervals of the tasks (MOVER)"
 
 
 def mean_over_tasks(estimates: Sequence[Estimate]) -> Estimate:
@@ -314,7 +314,7 @@ def mean_over_tasks(estimates: Sequence[Estimate]) -> Estimate:
             low=value - math.sqrt(math.fsum(d * d for d in below)) / tasks,
             high=value + math.sqrt(math.fsum(d * d for d in above)) / tasks,
             level=basis.level,
-            method=METHOD,
+            method=MOVER_OVER_TASKS,
         )
     return basis.estimate("mean_over_tasks", value, interval)
 
@@ -362,11 +362,11 @@ def random_conditions_average(
     table = Table.read_all(drops, level, clusters)
     if table.status != "ok":
         why = "fewer than two items or conditions"
-        return _about(table.undefined(measure, table.status, why), table)
+        return _with_estimand(table.undefined(measure, table.status, why), table)
     cells, width = table.means, table.cells.shape[1]
-    value = float(_columns(cells).mean())
+    value = float(_condition_means(cells).mean())
     of_items, units = _item_variance(cells, table.codes)
-    of_columns = float(_columns(cells).var(ddof=1))
+    of_columns = float(_condition_means(cells).var(ddof=1))
     of_columns /= width
     rest = of_columns - float(table.parts.condition[0]) / width
     both = of_columns + of_items - rest
@@ -374,8 +374,8 @@ def random_conditions_average(
     variance = max(both, of_columns)
     largest = float(np.nanmax(np.square(cells)))
     if not variance > 1e-26 * largest:
-        return _about(table.estimate(measure, value, no_interval(level)), table)
-    interval = _interval(value, (of_columns, of_items, rest), (width, units), level)
+        return _with_estimand(table.estimate(measure, value, no_interval(level)), table)
+    interval = _crossed_interval(value, (of_columns, of_items, rest), (width, units), level)
     if largest <= 1.0:  # no drop of a score from 0 to 1 is larger
         interval = interval.clipped(-1.0, 1.0)
     if baseline is not None:
@@ -386,19 +386,19 @@ def random_conditions_average(
     if table.codes is not None:
         plain, _ = _item_variance(cells, None)
         effect = of_items / plain if plain > 0.0 else None
-    return _about(table.estimate(measure, value, interval, design_effect=effect), table)
+    return _with_estimand(table.estimate(measure, value, interval, design_effect=effect), table)
 
 
-def _interval(
+def _crossed_interval(
     value: float, parts: tuple[float, float, float], counts: tuple[int, int], level: float
 ) -> Interval:
     from scipy.special import stdtrit
 
     (columns, items, rest), (width, units) = parts, counts
-    both = columns + items - rest
-    variance = max(both, columns)
+    summed = columns + items - rest
+    variance = max(summed, columns)
     squares = columns**2 / (width - 1)
-    if both >= columns:
+    if summed >= columns:
         squares += items**2 / (units - 1) + rest**2 / ((units - 1) * (width - 1))
     freedom = max(1.0, variance**2 / squares) if squares > 0.0 else float(units - 1)
     half = float(stdtrit(freedom, 0.5 + level / 2.0)) * float(np.sqrt(variance))
@@ -406,14 +406,14 @@ def _interval(
     return Interval(low=value - half, high=value + half, level=level, method=method)
 
 
-def _columns(cells: Floats) -> Floats:
+def _condition_means(cells: Floats) -> Floats:
     return np.asarray(np.nanmean(cells, axis=0))
 
 
 def _item_variance(cells: Floats, codes: NDArray[np.intp] | None) -> tuple[float, int]:
     """Return the variance over units of the mean of the condition means, and the unit number."""
     seen = ~np.isnan(cells)
-    parts = np.where(seen, cells - _columns(cells), 0.0) / seen.sum(axis=0)
+    parts = np.where(seen, cells - _condition_means(cells), 0.0) / seen.sum(axis=0)
     influence = parts.mean(axis=1)
     if codes is not None:
         influence = np.bincount(codes, weights=influence)
@@ -421,7 +421,7 @@ def _item_variance(cells: Floats, codes: NDArray[np.intp] | None) -> tuple[float
     return float(units / (units - 1) * np.square(influence).sum()), units
 
 
-def _about(estimate: Estimate, table: Table) -> Estimate:
+def _with_estimand(estimate: Estimate, table: Table) -> Estimate:
     conditions = "conditions like these"
     if table.empty:
         conditions += f" without {', '.join(str(j) for j in table.empty)} (no outcome)"

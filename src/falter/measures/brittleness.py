@@ -20,7 +20,7 @@ from falter.stats.intervals import Interval, no_interval
 
 # The plug-in decomposition is a function of sums over items, so leaving out an item is cheap.
 # The number of columns of `_item_sums`.
-WIDTH = 5
+SUMS_PER_TABLE = 5
 
 
 def _item_sums(cells: Floats) -> Floats:
@@ -90,7 +90,7 @@ class _Stratum:
 
     def components(self, sums: Floats) -> Floats:
         """Map (..., 5 x tables) sums to (..., 3): pert, data and run, each summed over tables."""
-        return np.asarray(_plugin(sums.reshape(*sums.shape[:-1], -1, WIDTH)).sum(axis=-2))
+        return np.asarray(_plugin(sums.reshape(*sums.shape[:-1], -1, SUMS_PER_TABLE)).sum(axis=-2))
 
     def total(self) -> Floats:
         """Return the components of all units."""
@@ -134,12 +134,12 @@ def _part_interval(strata: Sequence[_Stratum], place: int, level: float) -> Inte
     interval = _stratified_jackknife(total, left_out, "log", level)
     if all(s.counts_only for s in strata):
         # A stratum of several models has several tables, and each may add up to 1/4.
-        most = sum(0.25 * s.units.shape[1] / WIDTH for s in strata)
+        most = sum(0.25 * s.units.shape[1] / SUMS_PER_TABLE for s in strata)
         interval = interval.clipped(0.0, most)
     return interval
 
 
-def _few_vary(strata: Sequence[_Stratum], level: float) -> Interval | None:
+def _rare_event_interval(strata: Sequence[_Stratum], level: float) -> Interval | None:
     """Return Fay and Feuer's gamma interval for a share to which hardly any 0/1 item contributes.
 
         y = Σ x        v = Σ x²        low = v/2y χ²(2y²/v, α/2)
@@ -156,7 +156,7 @@ def _few_vary(strata: Sequence[_Stratum], level: float) -> Interval | None:
         return None
     y = v = k = 0.0
     for s in strata:
-        columns = s.units.reshape(len(s.units), -1, WIDTH)
+        columns = s.units.reshape(len(s.units), -1, SUMS_PER_TABLE)
         counts = columns[:, :, 0].sum(axis=0)
         x = (columns[:, :, 1] / counts).sum(axis=1)
         y, v = y + float(x.sum()), v + float(np.square(x).sum())
@@ -278,7 +278,7 @@ def brittleness_by_model(
     dict of PooledBrittleness
         The two-sided interval is about items, not benchmarks: a jackknife within every benchmark,
         on the logit scale. If fewer than ten effective 0/1 units vary, it is Fay and Feuer's, see
-        `_few_vary`. If a benchmark has fewer than six clusters: too_few_clusters.
+        `_rare_event_interval`. If a benchmark has fewer than six clusters: too_few_clusters.
     """
     results = {}
     for model, tables in outcomes.items():
@@ -309,16 +309,16 @@ def brittleness_by_task(
         for model, tables in outcomes.items():
             if name in tables:
                 pool.add(model, tables[name], labels)
-        joined = [_side_by_side(name, pool.strata)] if pool.strata else []
+        joined = [_join_tables(name, pool.strata)] if pool.strata else []
         # The design effect compares clusters with items, and both must be left out for all models.
-        pool.by_item = [_side_by_side(name, pool.by_item)] if pool.by_item else []
+        pool.by_item = [_join_tables(name, pool.by_item)] if pool.by_item else []
         results[name] = pool.result("brittleness_by_task", joined)
     return results
 
 
 def _stratum(table: Table, codes: NDArray[np.intp] | None) -> _Stratum:
     """Return the sums of every unit of a table; an item without any cell is a row of zeros."""
-    columns = np.zeros((len(table.rows), WIDTH))
+    columns = np.zeros((len(table.rows), SUMS_PER_TABLE))
     # Without gaps the sums of pairs equal the plain variances, which need no products.
     columns[table.rows] = (_item_sums if table.is_complete else gapped_item_sums)(table.cells)
     return _Stratum(
@@ -381,18 +381,18 @@ class _Pool:
             )
             for place, part in enumerate(PARTS)
         }
-        ratio = self._counted(self._ratio(measure, strata, whole, basis), strata)
+        ratio = self._clustered(self._ratio(measure, strata, whole, basis), strata)
         if ratio.low is not None and self.clustered and (plain := _share_variance(self.by_item)):
             ratio = replace(ratio, design_effect=_share_variance(strata) / plain)
         return PooledBrittleness(
             brittleness=ratio,
-            **{part: self._counted(estimate, strata) for part, estimate in parts.items()},
+            **{part: self._clustered(estimate, strata) for part, estimate in parts.items()},
             pooled=tuple(self.names),
             null=tuple(self.null),
             left_out=self.left_out,
         )
 
-    def _counted(self, estimate: Estimate, strata: Sequence[_Stratum]) -> Estimate:
+    def _clustered(self, estimate: Estimate, strata: Sequence[_Stratum]) -> Estimate:
         """Return the estimate with its cluster count; no interval if a table has too few."""
         if not self.clustered:
             return estimate
@@ -407,12 +407,12 @@ class _Pool:
         if whole.sum() == 0.0:
             why = "in every table all outcomes are the same"
             return basis.undefined(measure, "undefined_zero_variance", why)
-        interval = _few_vary(strata, self.level)
+        interval = _rare_event_interval(strata, self.level)
         interval = interval or _stratified_jackknife(*_shares(strata), "logit", self.level)
         return basis.estimate(measure, float(whole[0] / whole.sum()), interval)
 
 
-def _side_by_side(name: str, strata: Sequence[_Stratum]) -> _Stratum:
+def _join_tables(name: str, strata: Sequence[_Stratum]) -> _Stratum:
     """Return one stratum of tables with the same number of rows, which share their items."""
     rows = {len(s.units) for s in strata}
     if len(rows) > 1:

@@ -14,7 +14,7 @@ from falter.measures.brittleness import gapped_item_sums
 from falter.measures.estimates import Basis, with_clusters
 from falter.measures.flips import cell_flips
 from falter.measures.resample import check_replications, expanded_bca, resampled_sums, unit_sums
-from falter.measures.variance import INFORMATIVE
+from falter.measures.variance import INFORMATIVE_MEANS
 from falter.measures.verdicts import RecipeVerdict, Verdict, recipe_verdicts
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
@@ -113,7 +113,7 @@ def compare_pair(
     Hesterberg (2015) for the tails.
     """
     check_replications(replications)
-    one, other = _Side.of(first, "first"), _Side.of(second, "second")
+    one, other = _System.of(first, "first"), _System.of(second, "second")
     if len(one.baseline) != len(other.baseline):
         raise InvalidValue(
             "first, second",
@@ -144,7 +144,7 @@ def compare_pair(
         )
         estimate = _difference(name, sums, units, draws, basis)
         if name != "prompt_share" and estimate.low is not None:
-            between = _between(name, sides, None if clusters is None else codes.tolist())
+            between = _mover_difference(name, sides, None if clusters is None else codes.tolist())
             estimate = _widened(estimate, between, level)
         estimates[name] = estimate if clusters is None else with_clusters(estimate, len(units))
     return PairComparison(
@@ -185,7 +185,7 @@ def compare_family(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Side:
+class _System:
     """`Answers` as arrays of matching shapes."""
 
     baseline: Floats
@@ -193,7 +193,7 @@ class _Side:
     changed: Bools
 
     @classmethod
-    def of(cls, answers: Answers, name: str) -> _Side:
+    def of(cls, answers: Answers, name: str) -> _System:
         cells = np.asarray(answers.perturbed, dtype=np.float64)
         baseline = np.asarray(answers.baseline, dtype=np.float64)
         if cells.ndim != 2 or baseline.shape != cells.shape[:1]:
@@ -226,9 +226,9 @@ class _Side:
         flips = cell_flips(self.baseline[:, None], self.cells[:, :, None])
         return np.where(self.has_outcome & self.changed, flips, np.nan)
 
-    def rows(self, rows: Bools) -> _Side:
-        """Return the side with the selected items only."""
-        return _Side(
+    def rows(self, rows: Bools) -> _System:
+        """Return the system with the selected items only."""
+        return _System(
             baseline=self.baseline[rows], cells=self.cells[rows], changed=self.changed[rows]
         )
 
@@ -253,11 +253,11 @@ class _ItemSums:
     mean: float
 
     @classmethod
-    def of(cls, side: _Side) -> _ItemSums:
-        there, known = side.has_outcome, side.has_outcome & side.changed
-        drops = np.where(there, side.baseline[:, None] - side.cells, 0.0)
-        flips = np.where(known, side.flips, 0.0)
-        table = np.column_stack([side.baseline, np.where(known, side.cells, np.nan)])
+    def of(cls, side: _System) -> _ItemSums:
+        present, present_changed = side.has_outcome, side.has_outcome & side.changed
+        drops = np.where(present, side.baseline[:, None] - side.cells, 0.0)
+        flips = np.where(present_changed, side.flips, 0.0)
+        table = np.column_stack([side.baseline, np.where(present_changed, side.cells, np.nan)])
         # A condition without any outcome has no mean, and would make the share NaN.
         table = table[:, ~np.isnan(table).all(axis=0)]
         seen = ~np.isnan(table)
@@ -269,7 +269,7 @@ class _ItemSums:
         counts = np.maximum(seen.sum(axis=0), 1)
         # A sum and not a mean, because without a common item there is no condition.
         square = items * (y**2 / counts).sum(axis=1) / max(1, width)
-        values = [np.ones(items), side.baseline, drops, there, flips, known, y, seen]
+        values = [np.ones(items), side.baseline, drops, present, flips, present_changed, y, seen]
         return cls(
             values=np.column_stack([*values, within, square]).astype(np.float64),
             width=side.cells.shape[1],
@@ -319,13 +319,13 @@ def _difference(
         return basis.undefined(measure, "insufficient_data", "fewer than two items")
     # If nearly all outcomes are equal, the denominator is near 0 and its draws vary wildly.
     if name == "prompt_share" and not all(
-        INFORMATIVE[0] <= p.mean <= INFORMATIVE[1] for p in parts
+        INFORMATIVE_MEANS[0] <= p.mean <= INFORMATIVE_MEANS[1] for p in parts
     ):
         why = "nearly every outcome is the same on one side: see the flip rate"
         return basis.undefined(measure, "not_informative", why)
 
     def statistic(sums: Floats) -> Floats:
-        # The columns of the first side, then those of the second.
+        # The columns of the first system, then those of the second.
         split = parts[0].values.shape[1]
         one, other = sums[..., :split], sums[..., split:]
         return parts[0].quantities(one)[name] - parts[1].quantities(other)[name]
@@ -340,8 +340,8 @@ def _difference(
     return basis.estimate(measure, value, interval, p_value=p_value)
 
 
-def _between(
-    name: str, sides: Sequence[_Side], clusters: Sequence[Hashable] | None
+def _mover_difference(
+    name: str, sides: Sequence[_System], clusters: Sequence[Hashable] | None
 ) -> Between | None:
     """Return the difference as a `Between` of two numbers; None if it is undefined."""
     first, second = sides
@@ -439,7 +439,7 @@ def compare_conditions(
     has a probability of at most 1 - level. The verdict is `alike` if the difference is shown to lie
     within the margin, else `undecided`.
     """
-    tables = {side: _table(side, values, names) for side, values in scores.items()}
+    tables = {side: _score_table(side, values, names) for side, values in scores.items()}
     if len(tables) < 2:
         raise InvalidValue("scores", list(tables), "two or more to compare")
     sizes = sorted({len(table) for table in tables.values()})
@@ -480,7 +480,7 @@ def compare_conditions(
     return tuple(results)
 
 
-def _table(side: str, values: ArrayLike, names: Sequence[str]) -> Floats:
+def _score_table(side: str, values: ArrayLike, names: Sequence[str]) -> Floats:
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] != len(names):
         expected = f"items x {len(names)} conditions"

@@ -31,7 +31,7 @@ from falter.stats.resampling import jackknife_error
 
 Codes = NDArray[np.int32]
 Outputs = Sequence[Sequence[str | None]] | ArrayLike
-BLOCK = 100_000  # number of items that are counted at a time
+BLOCK_ITEMS = 100_000  # number of items that are counted at a time
 MEASURE = "consistency_curve"
 
 
@@ -136,7 +136,7 @@ def output_consistency(
         configurations are added. Compare equal numbers of configurations, or use
         `consistency_curve`.
     """
-    codes, asked = _coded(outputs, missing)
+    codes, sent = _coded_outputs(outputs, missing)
     width = codes.shape[1]
     estimand = "share of items with the same output in all these configurations, items like these"
     if width < 2:
@@ -159,8 +159,8 @@ def output_consistency(
     readable = (codes >= 0).sum(axis=1)
     largest_group = _group_sizes(codes).max(axis=1, initial=0)
     all_same = largest_group == width
-    is_strict = np.where(asked, all_same, np.nan)
-    is_valid = np.where(asked & (readable >= 2), largest_group == readable, np.nan)
+    is_strict = np.where(sent, all_same, np.nan)
+    is_valid = np.where(sent & (readable >= 2), largest_group == readable, np.nan)
     right: Estimate | None = None
     not_right: Estimate | None = None
     if scores is not None:
@@ -170,7 +170,7 @@ def output_consistency(
         # Equal outputs have equal scores. An item that lacks one of them is excluded.
         unscored = all_same & np.isnan(marks).any(axis=1)
         is_right = all_same & (marks == 1.0).all(axis=1)
-        is_correct = np.where(asked & ~unscored, is_right, np.nan)
+        is_correct = np.where(sent & ~unscored, is_right, np.nan)
         right, not_right = share("correct", is_correct), share("wrong", is_strict - is_correct)
     return OutputConsistency(
         strict=share("strict", is_strict),
@@ -199,26 +199,26 @@ def consistency_curve(
     """
     from scipy.special import comb
 
-    codes, asked = _coded(outputs, missing)
+    codes, sent = _coded_outputs(outputs, missing)
     width = codes.shape[1]
     sizes = tuple(range(2, width + 1))
-    units = cluster_codes(clusters, len(codes))[asked]
-    codes = codes[asked]
+    units = cluster_codes(clusters, len(codes))[sent]
+    codes = codes[sent]
     # Over cells instead of groups: a cell in a group of s draws k − 1 others of its group with
     # the chance (s − 1 over k − 1)/(V − 1 over k − 1).
     s, k = np.arange(1, width + 1)[:, None], np.arange(2, width + 1)[None, :]
     # By SciPy's `comb` of arrays, which is 0 where a group is smaller than the draw.
     weights = np.asarray(comb(s - 1, k - 1) / comb(width - 1, k - 1) / width, dtype=np.float64)
     parts = [np.zeros((0, len(sizes)))]
-    for start in range(0, len(codes), BLOCK):
-        parts.append(_cells_by_group_size(codes[start : start + BLOCK]) @ weights)
+    for start in range(0, len(codes), BLOCK_ITEMS):
+        parts.append(_cells_by_group_size(codes[start : start + BLOCK_ITEMS]) @ weights)
     table = np.concatenate(parts)
     basis = Basis(
         estimand="share of items with the same output in k random ones of these configurations, "
         "items like these",
         items=len(codes),
         conditions=width,
-        excluded=int((~asked).sum()),
+        excluded=int((~sent).sum()),
         level=level,
     )
     curve = _column_means(table[:, :-1], basis, None if clusters is None else units)
@@ -254,7 +254,7 @@ def _column_means(table: Floats, basis: Basis, codes: NDArray[np.intp] | None) -
         ]
         return [
             basis.of_mean(
-                MEASURE, replace(mean, value=_in_unit(mean.value)), mean.interval.clipped(0.0, 1.0)
+                MEASURE, replace(mean, value=_clipped(mean.value)), mean.interval.clipped(0.0, 1.0)
             )
             for mean in over_clusters
         ]
@@ -268,11 +268,11 @@ def _column_means(table: Floats, basis: Basis, codes: NDArray[np.intp] | None) -
             low, high = float(mean - half), float(mean + half)
             interval = Interval(low=low, high=high, level=basis.level, method="t over items")
             interval = interval.clipped(0.0, 1.0)
-        estimates.append(basis.estimate(MEASURE, _in_unit(float(mean)), interval))
+        estimates.append(basis.estimate(MEASURE, _clipped(float(mean)), interval))
     return estimates
 
 
-def _in_unit(value: float | None) -> float:
+def _clipped(value: float | None) -> float:
     """Return a share clipped to 0 … 1, which a rounding error may have left; 0 for None."""
     return min(1.0, max(0.0, value or 0.0))
 
@@ -287,7 +287,7 @@ def _cells_by_group_size(codes: Codes) -> Floats:
     return counts.reshape(items, width + 1)[:, 1:].astype(np.float64)
 
 
-def _coded(outputs: Outputs, missing: ArrayLike | None) -> tuple[Codes, NDArray[np.bool_]]:
+def _coded_outputs(outputs: Outputs, missing: ArrayLike | None) -> tuple[Codes, NDArray[np.bool_]]:
     """Return the outputs as codes, and True for items requested in all configurations."""
     codes = _code_outputs(outputs)
     if missing is None:
@@ -421,7 +421,7 @@ INDEX_RANGE, RIGHT_RANGE = (0.05, 0.95), (0.05, 0.9)
 """Capabilities at which luck leaves room: outside, nearly every model agrees with itself."""
 MIN_INFORMATIVE = 6
 """Smallest number of items right everywhere, and of other items, for the index of right answers."""
-MANY = 20
+MIN_FOR_JACKKNIFE = 20
 """The number of items of the rarer kind from which only the jackknife's variance counts."""
 NEWTON_STEPS = 25
 CLUSTER_CORRELATION = 0.1
@@ -501,7 +501,7 @@ def _beyond_luck(basis: Basis, part: str, units: Floats, *, clustered: bool) -> 
 
     measure, n = f"steadiness.{part}", basis.items
     sums = units.sum(axis=0)
-    value = _in_unit(float(index(sums)))
+    value = _clipped(float(index(sums)))
     if clustered:
         basis = replace(basis, clusters=len(units))
         if too_few_clusters(len(units)):
@@ -514,7 +514,7 @@ def _beyond_luck(basis: Basis, part: str, units: Floats, *, clustered: bool) -> 
     floor = (1.0 + (mean_size - 1.0) * CLUSTER_CORRELATION * clustered) / n
     # The effective number of items is never above n, however little the sample happens to vary.
     own = max(error**2 / spread if spread > 0.0 else 0.0, 1.0 / n)
-    weight = min(1.0, min(float(sums[2]), n - float(sums[2])) / MANY)
+    weight = min(1.0, min(float(sums[2]), n - float(sums[2])) / MIN_FOR_JACKKNIFE)
     ratio = quantile_ratio(basis.level, len(units) - 1)
     effective = ratio**2 / (weight * own + (1.0 - weight) * max(own if clustered else 0.0, floor))
     half = student_quantile(basis.level, len(units) - 1) * error
@@ -565,5 +565,5 @@ def steadiness_beside_others(
         weights += np.linalg.solve(curvature, design.T @ (own.mean(axis=1) - fitted))
         fitted = 0.5 * (1.0 + np.tanh(np.clip(design @ weights, -30.0, 30.0) / 2.0))
     luck = float((fitted**width).mean())
-    value = _in_unit((float(own.all(axis=1).mean()) - luck) / (p - luck))
+    value = _clipped((float(own.all(axis=1).mean()) - luck) / (p - luck))
     return basis.estimate(measure, value, no_interval(level, "not verified in simulation"))

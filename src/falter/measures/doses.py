@@ -205,7 +205,7 @@ class _Curve:
         column = self.table[:, place]
         own = accuracy(column, clusters=self.clusters, level=self.level)
         interval = Interval(low=own.low, high=own.high, level=self.level, method=own.method)
-        within = self._reachable(interval)
+        within = self._clipped(interval)
         return replace(
             own,
             measure="intensity_curve.mean",
@@ -215,7 +215,7 @@ class _Curve:
             high=within.high,
         )
 
-    def _reachable(self, interval: Interval) -> Interval:
+    def _clipped(self, interval: Interval) -> Interval:
         """Return an interval, clipped to 0 … 1 if all scores lie there."""
         known = self.table[~np.isnan(self.table)]
         shares = known.size > 0 and known.min() >= 0.0 and known.max() <= 1.0
@@ -225,7 +225,7 @@ class _Curve:
         """Return a sum of the level means with fixed coefficients."""
         measure = f"intensity_curve.{part}"
         result = contrast(self.table, coefficients, clusters=self.clusters, level=self.level)
-        interval = self._reachable(result.interval) if part == "auc" else result.interval
+        interval = self._clipped(result.interval) if part == "auc" else result.interval
         why = "fewer than two items at a level"
         return self.basis.counting(result).of_mean(measure, result, interval, why=why)
 
@@ -237,7 +237,7 @@ class _Curve:
             return rank_correlation(np.broadcast_to(self.doses, means.shape), means)
 
         why = "every level has the same mean"
-        return self._of_means("spearman", statistic, ("undefined_zero_variance", why))
+        return self._function_of_means("spearman", statistic, ("undefined_zero_variance", why))
 
     def retained(self) -> Estimate:
         """Return the mean score at the highest dose over the mean score at the lowest dose."""
@@ -249,9 +249,9 @@ class _Curve:
             return np.asarray(np.where(sums[..., 1] != 0.0, ratio, np.nan))
 
         why = "the mean at the lowest dose is 0"
-        return self._of_means("retained", statistic, ("undefined_zero_denominator", why))
+        return self._function_of_means("retained", statistic, ("undefined_zero_denominator", why))
 
-    def _of_means(
+    def _function_of_means(
         self,
         part: str,
         statistic: Callable[[Floats], Floats],
@@ -345,8 +345,8 @@ def composition(
         items that have all scores it needs. Drop and asymmetry have the interval and p-value of
         `accuracy_drop`, the interaction has a t interval.
     """
-    clean = _vector("baseline", baseline, None)
-    single = {name: _vector(name, scores, len(clean)) for name, scores in singles.items()}
+    clean = _score_vector("baseline", baseline, None)
+    single = {name: _score_vector(name, scores, len(clean)) for name, scores in singles.items()}
     for pair in pairs:
         for name in pair:
             if name not in single:
@@ -354,17 +354,17 @@ def composition(
                     "pairs", pair, "pairs of names that are in singles", hint=f"no single '{name}'"
                 )
     composed = {
-        pair: None if scores is None else _vector(" then ".join(pair), scores, len(clean))
+        pair: None if scores is None else _score_vector(" then ".join(pair), scores, len(clean))
         for pair, scores in pairs.items()
     }
     return tuple(
-        _pair(first, second, clean, single, composed, clusters, level)
+        _composed_pair(first, second, clean, single, composed, clusters, level)
         for first in single
         for second in single
     )
 
 
-def _pair(
+def _composed_pair(
     first: str,
     second: str,
     clean: Floats,
@@ -417,7 +417,7 @@ def _pair(
     )
 
 
-def _vector(name: str, scores: ArrayLike, length: int | None) -> Floats:
+def _score_vector(name: str, scores: ArrayLike, length: int | None) -> Floats:
     vector = np.asarray(scores, dtype=np.float64)
     if vector.ndim != 1 or (length is not None and len(vector) != length):
         count = "" if length is None else f"{length} "

@@ -27,10 +27,10 @@ _ESTIMANDS = {
     "serving": "what of the drop items that were served differently add",
     "wording": "the drop among the items that neither concerns, read by both readers",
 }
-NOTHING = "none: nothing to correct"
+NOTHING_TO_CORRECT = "none: nothing to correct"
 # With fewer touched items the normal approximation fails: MOVER covered 86.6 % with 1 to 5 of them.
 # The exact ends of the share are multiplied instead.
-FEW_TOUCHED = 10
+MIN_TOUCHED_ITEMS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,36 +131,36 @@ def drop_parts(
     drop = accuracy_drop(*means, **options)
     kept = ~np.isnan(means[0] - means[1])
     corrected = _corrected(sides[0], kinds[0], again[0]), _corrected(sides[1], kinds[1], again[1])
-    still = (
+    states_left = (
         # A reply that the second extractor recovers is an answer like any other from here on.
         np.where(corrected[0] > sides[0], 0.0, kinds[0]),
         np.where(corrected[1] > sides[1], 0.0, kinds[1]),
     )
-    left = known_mean(corrected[0]) - known_mean(corrected[1])
+    remaining = known_mean(corrected[0]) - known_mean(corrected[1])
     # The part of the drop that the second extractor removes; below 0 if the drop becomes larger.
-    recovered = means[0] - means[1] - left
+    recovered = means[0] - means[1] - remaining
     marks = [
-        None if mask is None else _mask(name, mask, sides[1]) & kept
+        None if mask is None else _item_mask(name, mask, sides[1]) & kept
         for name, mask in (("meaning_fails", meaning_fails),
                            ("served_differently", served_differently))
     ]  # fmt: skip
-    none = np.zeros(len(left), np.bool_)
+    none = np.zeros(len(remaining), np.bool_)
     either, both = (
         np.asarray(join(*(none if mark is None else mark for mark in marks)))
         for join in (np.logical_or, np.logical_and)
     )
     # Only untouched items: their drop cannot be blamed on the test.
-    rest = _paired(np.where(either, np.nan, left), options)
-    reading = _paired(recovered, options)
+    rest = _paired_mean(np.where(either, np.nan, remaining), options)
+    reading = _paired_mean(recovered, options)
     found = [np.asarray((now > was).any(axis=1)) for now, was in zip(corrected, sides, strict=True)]
     counts = [int(((found[0] | found[1]) & kept).sum()),
               *(0 if mark is None else int(mark.sum()) for mark in marks)]  # fmt: skip
     parts: dict[str, Estimate] = {
         "wording": rest,
-        "reading": _reading(reading, counts[0], looked_at=reread is not None),
+        "reading": _reading_part(reading, counts[0], looked_at=reread is not None),
     }
     for name, mark in zip(BLAMES[1:], marks, strict=True):
-        parts[name] = _touched_part(mark, both, left, rest, drop, options)
+        parts[name] = _touched_part(mark, both, remaining, rest, drop, options)
     named = {
         name: replace(part, measure=f"drop_parts.{name}", p_value=None,
                       estimand=f"{_ESTIMANDS[name]}, items like these")
@@ -168,8 +168,8 @@ def drop_parts(
     }  # fmt: skip
     return DropParts(
         drop=drop,
-        states=_by_state(sides, kinds, options),
-        unrecovered=_by_state(corrected, still, options),
+        states=_parts_by_state(sides, kinds, options),
+        unrecovered=_parts_by_state(corrected, states_left, options),
         corrected=tuple(counts),
         **named,
     )
@@ -184,7 +184,7 @@ def _like(name: str, pair: Any, sides: tuple[Floats, Floats]) -> tuple[Floats, F
     return first, second
 
 
-def _mask(name: str, mask: ArrayLike, cells: Floats) -> Bools:
+def _item_mask(name: str, mask: ArrayLike, cells: Floats) -> Bools:
     """Return True for each item with any marked cell that has a score."""
     marks = np.asarray(mask, dtype=np.bool_)
     marks = marks[:, None] if marks.ndim == 1 else marks
@@ -193,20 +193,20 @@ def _mask(name: str, mask: ArrayLike, cells: Floats) -> Bools:
     return np.asarray((marks & ~np.isnan(cells)).any(axis=1))
 
 
-def _corrected(cells: Floats, kinds: Floats, again: Floats) -> Floats:
+def _corrected(cells: Floats, kinds: Floats, reread: Floats) -> Floats:
     """Return the scores, with the right answers that only the second extractor finds."""
-    lacks = np.isin(kinds, (_UNPARSED, _TRUNCATED)) & ~np.isnan(again)
+    can_rescue = np.isin(kinds, (_UNPARSED, _TRUNCATED)) & ~np.isnan(reread)
     # The larger score only: a second extractor may rescue a reply, it must not overrule the first.
-    return np.where(lacks, np.fmax(cells, again), cells)
+    return np.where(can_rescue, np.fmax(cells, reread), cells)
 
 
-def _paired(numbers: Floats, options: Mapping[str, Any]) -> Estimate:
+def _paired_mean(numbers: Floats, options: Mapping[str, Any]) -> Estimate:
     """Return the mean of numbers from −1 to 1 with the paired interval."""
     # Splitting a difference into its positive and negative part counts it as falls and rises.
     return accuracy_drop(np.maximum(numbers, 0.0), np.maximum(-numbers, 0.0), **options)
 
 
-def _by_state(
+def _parts_by_state(
     sides: tuple[Floats, Floats],
     kinds: tuple[Floats, Floats],
     options: Mapping[str, Any],
@@ -223,7 +223,7 @@ def _by_state(
     parts[STATES[0]] = rest
     return {
         name: replace(
-            _paired(numbers, options),
+            _paired_mean(numbers, options),
             measure=f"drop_parts.state.{name}",
             estimand="points lost to replies of this kind, items like these",
             p_value=None,
@@ -232,11 +232,11 @@ def _by_state(
     }
 
 
-def _reading(part: Estimate, recovered: int, *, looked_at: bool) -> Estimate:
+def _reading_part(part: Estimate, recovered: int, *, looked_at: bool) -> Estimate:
     if not looked_at:
         return _without(part, "not_identified", None, "none: it was not looked at")
     if recovered == 0 and part.value is not None:
-        return _without(part, "ok", 0.0, NOTHING)
+        return _without(part, "ok", 0.0, NOTHING_TO_CORRECT)
     return part
 
 
@@ -247,7 +247,7 @@ def _without(part: Estimate, status: Any, value: float | None, method: str) -> E
 def _touched_part(
     mark: Bools | None,
     both: Bools,
-    left: Floats,
+    remaining: Floats,
     rest: Estimate,
     drop: Estimate,
     options: Mapping[str, Any],
@@ -258,37 +258,37 @@ def _touched_part(
     if drop.value is None:
         return _without(drop, "insufficient_data", None, "none: fewer than two items")
     if not mark.any():
-        return _without(drop, "ok", 0.0, NOTHING)
+        return _without(drop, "ok", 0.0, NOTHING_TO_CORRECT)
     if rest.value is None:
         return _without(drop, "insufficient_data", None, "none: no item is left when corrected")
     # An item with both marks counts half for each mark, so no part is counted twice.
     weights = np.where(mark, np.where(both, 0.5, 1.0), 0.0)
-    n = int((~np.isnan(left)).sum())
+    n = int((~np.isnan(remaining)).sum())
     share = float(weights.sum()) / n
-    mean = float((weights * np.nan_to_num(left)).sum() / weights.sum())
+    mean = float((weights * np.nan_to_num(remaining)).sum() / weights.sum())
     value = share * (mean - rest.value)
     basis = Basis(estimand="", items=n, conditions=2, clusters=drop.clusters, level=drop.level)
     if rest.low is None or rest.high is None or drop.low is None:
         return replace(basis.estimate("", value, no_interval(drop.level)), excluded=drop.excluded)
-    # MOVER needs ends that are roughly normal, which those of a handful of items are not.
-    few = int(mark.sum()) < FEW_TOUCHED
-    ends = _share_of_items(mark & ~np.isnan(left), ~np.isnan(left), few=few, **options)
-    own = _paired(np.where(mark, left, np.nan), {"level": drop.level})
+    # MOVER assumes roughly normal interval ends; with a handful of items they are not normal.
+    few = int(mark.sum()) < MIN_TOUCHED_ITEMS
+    ends = _share_of_items(mark & ~np.isnan(remaining), ~np.isnan(remaining), few=few, **options)
+    touched = _paired_mean(np.where(mark, remaining, np.nan), {"level": drop.level})
     if options["clusters"] is not None:
-        own = _wider(own, _paired(np.where(mark, left, np.nan), options))
-    low = -1.0 if own.low is None else own.low
-    high = 1.0 if own.high is None else own.high
+        touched = _widened(touched, _paired_mean(np.where(mark, remaining, np.nan), options))
+    low = -1.0 if touched.low is None else touched.low
+    high = 1.0 if touched.high is None else touched.high
     delta = mean - rest.value
     # MOVER: the distances to the ends of two independent means, added as squares.
     below = math.hypot(mean - low, rest.high - rest.value)
     above = math.hypot(high - mean, rest.value - rest.low)
-    start, end = _product(share, ends, delta, (delta - below, delta + above), few=few)
+    start, end = _product_ends(share, ends, delta, (delta - below, delta + above), few=few)
     method = "exact ends of the share" if few else "Wilson and MOVER, product"
     interval = Interval(low=start, high=end, level=drop.level, method=method)
     return replace(basis.estimate("", value, interval), excluded=drop.excluded)
 
 
-def _wider(one: Estimate, other: Estimate) -> Estimate:
+def _widened(one: Estimate, other: Estimate) -> Estimate:
     """Return the first estimate, its interval widened to contain the second's.
 
     The result has no interval unless both have one.
@@ -317,7 +317,7 @@ def _share_of_items(
     return interval.low or 0.0, 1.0 if interval.high is None else interval.high
 
 
-def _product(
+def _product_ends(
     share: float,
     ends: tuple[float, float],
     delta: float,

@@ -273,7 +273,7 @@ def performance_drop_rate(
         replace(basis, seed=seed),
         "performance_drop_rate",
         np.column_stack([base, others]),
-        _promptbench if convention == "promptbench" else _pairwise,
+        _promptbench_rate if convention == "promptbench" else _pairwise_rate,
         clusters=clusters,
         replications=replications,
         undefined=("undefined_zero_denominator", "the sum of the scores to compare with is 0"),
@@ -303,14 +303,14 @@ def _mean_of_ratios(
     return PerformanceDropRate(rate=rate, skipped=skipped)
 
 
-def _promptbench(sums: Floats) -> Floats:
+def _promptbench_rate(sums: Floats) -> Floats:
     """Return 1 − mean_v perturbed_v/original, from the sums of 1 and of all scores."""
     with np.errstate(invalid="ignore", divide="ignore"):
         rate = 1.0 - sums[..., 2:].mean(axis=-1) / sums[..., 1]
     return np.asarray(np.where(sums[..., 1] != 0.0, rate, np.nan))
 
 
-def _pairwise(sums: Floats) -> Floats:
+def _pairwise_rate(sums: Floats) -> Floats:
     """Return the mean of |1 − A_v/A_o| over ordered pairs of configurations v and o."""
     scores = sums[..., 1:]
     count = scores.shape[-1]

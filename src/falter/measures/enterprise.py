@@ -80,13 +80,13 @@ def content_delta(
     neither. Agresti and Coull's two-sided interval, with `clusters` for the effective number of
     pairs (CR2). No pair: insufficient_data.
     """
-    ratings, asked = _ratings(similarity, missing)
+    ratings, sent = _ratings(similarity, missing)
     unread = np.isnan(ratings)
     changed = np.where(unread, np.nan, ratings < SAME_MEANING_RATING)
     estimand = "share of pairs whose content changed, items like these"
     return BothScorings(
-        strict=_share("strict", np.where(unread, 1.0, changed), asked, estimand, clusters, level),
-        valid=_share("valid", changed, asked, estimand, clusters, level),
+        strict=_share("strict", np.where(unread, 1.0, changed), sent, estimand, clusters, level),
+        valid=_share("valid", changed, sent, estimand, clusters, level),
     )
 
 
@@ -120,9 +120,9 @@ def quality_delta(
         similarity, as changed unless all metrics are known and equal. The two-sided intervals are
         Agresti and Coull's. No pair with changed content: insufficient_data.
     """
-    ratings, asked = _ratings(similarity, missing)
+    ratings, sent = _ratings(similarity, missing)
     quality, rose, fell = _quality_changes(original, perturbed, len(ratings), tolerance)
-    content_changed = asked & (ratings < SAME_MEANING_RATING)
+    content_changed = sent & (ratings < SAME_MEANING_RATING)
     readable = content_changed & ~np.isnan(quality)
 
     def share(part: str, values: Floats, rows: Bools, what: str) -> Estimate:
@@ -132,7 +132,7 @@ def quality_delta(
 
     # `strict` counts every unknown as a change, so the score is a bound and not a guess.
     strict = np.where(np.isnan(quality), 1.0, quality)
-    strict_rows = asked & (content_changed | np.isnan(ratings))
+    strict_rows = sent & (content_changed | np.isnan(ratings))
     return QualityDelta(
         strict=share("strict", strict, strict_rows, "changed"),
         valid=share("valid", quality, content_changed, "changed"),
@@ -143,7 +143,7 @@ def quality_delta(
     )
 
 
-def _decided(pairs: RatedPairs, tolerance: float) -> tuple[Bools, Floats, Floats]:
+def _change_flags(pairs: RatedPairs, tolerance: float) -> tuple[Bools, Floats, Floats]:
     """Return the requested pairs, and 1/0/NaN for changed content and for changed quality."""
     ratings, asked = _ratings(pairs.similarity, pairs.missing)
     quality, _, _ = _quality_changes(pairs.original, pairs.perturbed, len(ratings), tolerance)
@@ -282,17 +282,17 @@ def robustness_score(
                 level=level,
             ),
             overall=BothScorings(
-                strict=_estimate("strict", [sums[name]], "strict", level),
-                valid=_estimate("valid", [sums[name]], "valid", level),
+                strict=_robustness_estimate("strict", [sums[name]], "strict", level),
+                valid=_robustness_estimate("valid", [sums[name]], "valid", level),
             ),
         )
     everything = list(sums.values())
     perturbed = [category for name, category in sums.items() if name != baseline]
 
     def overall(kind: Scoring) -> OverallScores:
-        formula = _estimate("overall_formula", perturbed, kind, level, pooled=True)
-        with_baseline = _estimate("mean_incl_baseline", everything, kind, level)
-        without = _estimate("mean_excl_baseline", perturbed, kind, level)
+        formula = _robustness_estimate("overall_formula", perturbed, kind, level, pooled=True)
+        with_baseline = _robustness_estimate("mean_incl_baseline", everything, kind, level)
+        without = _robustness_estimate("mean_excl_baseline", perturbed, kind, level)
         return OverallScores(
             overall_formula=replace(formula, conditions=len(perturbed)),
             mean_incl_baseline=replace(with_baseline, conditions=len(sums)),
@@ -318,7 +318,7 @@ class _Category:
 
     @classmethod
     def from_pairs(cls, pairs: RatedPairs, tolerance: float) -> _Category:
-        asked, content, quality = _decided(pairs, tolerance)
+        asked, content, quality = _change_flags(pairs, tolerance)
         count = len(content)
         codes = cluster_codes(pairs.items, count)
         names = range(count) if pairs.items is None else pairs.items
@@ -344,7 +344,7 @@ class _Category:
         return cls(items=items, sums=sums, pairs=int(asked.sum()), clustered=named)
 
 
-def _estimate(
+def _robustness_estimate(
     part: str, categories: Sequence[_Category], kind: Scoring, level: float, *, pooled: bool = False
 ) -> Estimate:
     """Return the mean robustness of categories, or of all their pairs (`pooled`)."""
@@ -481,7 +481,7 @@ def run_summary(runs: Sequence[Scores], *, baseline: str = "baseline") -> RunSum
     complete = [run for number, run in enumerate(runs) if not lacking[number]]
 
     def averages(categories: list[str]) -> Spread:
-        return spread([_mean([run[name] for name in categories]) for run in complete])
+        return spread([_known_mean([run[name] for name in categories]) for run in complete])
 
     return RunSummary(
         categories={name: spread([run.get(name) for run in runs]) for name in names},
@@ -511,12 +511,12 @@ def category_difficulty(
     for name in names:
         column = columns[name]
         sds = [row.get(name) for row in (run_sds or {}).values()]
-        squares = _mean([s * s for s in sds if s is not None])
+        squares = _known_mean([s * s for s in sds if s is not None])
         has_drop = name != baseline and base is not None and column.mean is not None
         difficulties[name] = CategoryDifficulty(
             mean=column.mean,
             drop=(base or 0.0) - (column.mean or 0.0) if has_drop else None,
-            mean_run_sd=_mean(sds),
+            mean_run_sd=_known_mean(sds),
             pooled_run_sd=None if squares is None else math.sqrt(squares),
             sd_across_models=column.sd,
             models=column.count,
@@ -539,12 +539,12 @@ def table_summary(table: Mapping[str, Scores]) -> TableSummary:
         worst[label] = tuple(name for name, v in numbers.items() if v == highest)
         ranges[label] = max(numbers.values()) - min(numbers.values()) if numbers else None
     return TableSummary(
-        means={name: _mean([row.get(name) for row in table.values()]) for name in columns},
+        means={name: _known_mean([row.get(name) for row in table.values()]) for name in columns},
         worst=worst,
         ranges=ranges,
         times_worst={name: sum(name in names for names in worst.values()) for name in columns},
     )
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
+def _known_mean(values: Sequence[float | None]) -> float | None:
     return spread(values).mean

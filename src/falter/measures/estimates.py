@@ -103,7 +103,7 @@ class Basis:
             design_effect=mean.design_effect,
         )
 
-    def _record(self, measure: str, **found: Any) -> Estimate:
+    def _record(self, measure: str, **values: Any) -> Estimate:
         return Estimate(
             measure=measure,
             estimand=self.estimand,
@@ -114,7 +114,7 @@ class Basis:
             clusters=self.clusters,
             design_effect=self.design_effect,
             seed=self.seed,
-            **found,
+            **values,
         )
 
 
@@ -133,7 +133,7 @@ def of_rate(measure: str, what: str, mean: ItemMean) -> Estimate:
     return replace(found, informative=mean.informative)
 
 
-_SAID = (
+_SHARED_FIELDS = (
     "value", "status", "estimand", "low", "high", "p_value", "items", "conditions", "excluded",
     "clusters", "design_effect",
 )  # fmt: skip
@@ -141,11 +141,11 @@ _SAID = (
 
 def of_result(measure: str, result: Any, **more: Any) -> Estimate:
     """Return the result of a test or a mean as an estimate; fields in `more` take precedence."""
-    found = {name: getattr(result, name) for name in _SAID if hasattr(result, name)}
+    values = {name: getattr(result, name) for name in _SHARED_FIELDS if hasattr(result, name)}
     interval = getattr(result, "interval", None)
     if interval is not None:
-        found |= {name: getattr(interval, name) for name in ("low", "high", "level", "method")}
-    return Estimate(measure=measure, **{**found, **more})
+        values |= {name: getattr(interval, name) for name in ("low", "high", "level", "method")}
+    return Estimate(measure=measure, **{**values, **more})
 
 
 def with_clusters(estimate: Estimate, clusters: int, *, fewest: int | None = None) -> Estimate:

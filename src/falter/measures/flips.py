@@ -24,7 +24,7 @@ from falter.stats.resampling import jackknife
 SCORE_TOLERANCE = 1e-9
 # A graded score flips if it moves by more than this share of its scale, unless repeats move it by
 # more. Without a threshold a jitter of .0005 flipped 100 % of the items in simulations.
-FLIP = 0.05
+MIN_FLIP = 0.05
 # This many repeat pairs are needed to know how far a repeat moves a graded score. With fewer than
 # 19 pairs the rank ⌈.95(m + 1)⌉ lies beyond the largest move.
 FEWEST_PAIRS = 20
@@ -32,7 +32,7 @@ FEWEST_PAIRS = 20
 INFINITE_RATIO = 1e12
 
 
-def turn_threshold(scores: ArrayLike, again: ArrayLike = (), *, turn: float = FLIP) -> float:
+def turn_threshold(scores: ArrayLike, again: ArrayLike = (), *, turn: float = MIN_FLIP) -> float:
     """Return the distance by which a score must move to have flipped, for a panel and its scorer.
 
     `scores` are all scores of the panel in any shape, NaN where missing. For 0/1 scores any change
@@ -113,13 +113,13 @@ def flip_rate(
         flips = np.where(mask, flips, np.nan)
     noise = _share_above(np.abs(_moves(first, None if again is None else repeats)), threshold, (1,))
 
-    def share(measure: str, values: Floats, what: str) -> Estimate:
+    def share(measure: str, values: Floats, pairs_text: str) -> Estimate:
         estimate = mean_score(values, clusters=clusters, level=level)
-        return replace(estimate, measure=measure, estimand=f"{what}, items like these")
+        return replace(estimate, measure=measure, estimand=f"{pairs_text}, items like these")
 
-    what = "share of changed cells whose outcome is not the baseline's"
-    rate = share("flip_rate", flips, what)
-    each = tuple(share("flip_rate", flips[:, [j]], what) for j in range(flips.shape[1]))
+    pairs_text = "share of changed cells whose outcome is not the baseline's"
+    rate = share("flip_rate", flips, pairs_text)
+    each = tuple(share("flip_rate", flips[:, [j]], pairs_text) for j in range(flips.shape[1]))
     same = "share of baseline outcomes that differ when repeated"
     if np.isnan(noise).all():
         why = "none: the baseline was asked once"
@@ -128,14 +128,14 @@ def flip_rate(
             measure="flip_rate.again", estimand=f"{same}, items like these", conditions=0, items=0,
         )  # fmt: skip
         excess = replace(
-            again_rate, measure="flip_rate.excess", estimand=f"{what}, less the {same}"
+            again_rate, measure="flip_rate.excess", estimand=f"{pairs_text}, less the {same}"
         )
     else:
         again_rate = share("flip_rate.again", noise[:, None], same)
         excess = replace(
             micro_average(flips - noise[:, None], clusters=clusters, level=level),
             measure="flip_rate.excess",
-            estimand=f"{what}, less the {same}, items like these",
+            estimand=f"{pairs_text}, less the {same}, items like these",
         )
     return FlipRate(
         rate=rate, conditions=each, again=again_rate, excess=excess, threshold=threshold
@@ -234,18 +234,18 @@ def churn(
     -----
     All comparisons are between single repeats, so many repeats make neither side more stable.
     """
-    first, then, every = (
+    first, scores_after, every = (
         items_by_times(name, side)
         for name, side in (("before", before), ("after", after), ("asked_again", asked_again))
     )
-    if not len(first) == len(then) == len(every):
-        sizes = (len(first), len(then), len(every))
+    if not len(first) == len(scores_after) == len(every):
+        sizes = (len(first), len(scores_after), len(every))
         raise InvalidValue("before, after, asked_again", sizes, "the same items in each")
     moves = _moves(every, None)
     if threshold is None:
-        scores = np.concatenate([x.ravel() for x in (first, then, every)])
+        scores = np.concatenate([x.ravel() for x in (first, scores_after, every)])
         threshold = turn_threshold(scores, moves)
-    change = first[:, :, None] - then[:, None, :]
+    change = first[:, :, None] - scores_after[:, None, :]
     lost, gained = (_share_above(gap, threshold, (1, 2)) for gap in (change, -change))
     either = ~np.isnan(lost)
     repeated = np.where(either, _share_above(np.abs(moves), threshold, (1,)), np.nan)
@@ -255,7 +255,7 @@ def churn(
         axis=1,
     )
     codes = cluster_codes(clusters, len(either))
-    sums = _Sums(columns, unit_sums(columns[either], codes[either]), replications, seed)
+    sums = _FlipSums(columns, unit_sums(columns[either], codes[either]), replications, seed)
     again = Basis(
         estimand="items that flip each way when the same prompt is repeated, items like these",
         items=int(either.sum()),
@@ -279,12 +279,12 @@ def churn(
     )
 
 
-class _Sums:
+class _FlipSums:
     """Sums over items: flips, items with flips known, flips among repeats, items with repeats."""
 
     def __init__(self, columns: Floats, units: Floats, replications: int, seed: int) -> None:
         self.total = columns.sum(axis=0)
-        self.turned_again = int((columns[:, 2] > 0.0).sum())
+        self.flipped_again = int((columns[:, 2] > 0.0).sum())
         self.draws = self.left_out = units[:0]
         if len(units) > 1:
             self.draws = resampled_sums(units, replications, seed)
@@ -293,31 +293,31 @@ class _Sums:
     def interval(self, statistic: Callable[[Floats], Floats], level: float) -> Interval:
         value = float(statistic(self.total))
         draws, left_out = statistic(self.draws), statistic(self.left_out)
-        return student_bca(value, draws, left_out, level=level, size=self.turned_again)
+        return student_bca(value, draws, left_out, level=level, size=self.flipped_again)
 
 
-def _again_estimate(about: Basis, sums: _Sums) -> Estimate:
+def _again_estimate(about: Basis, sums: _FlipSums) -> Estimate:
     measure = "churn.again"
     if not sums.total[3]:
         return about.undefined(measure, "not_identified", "nothing was asked twice")
     count = about.items / 2.0
     interval = no_interval(about.level)
-    if sums.turned_again:
+    if sums.flipped_again:
         interval = sums.interval(_again_share, about.level).mapped(lambda share: count * share)
     return about.estimate(measure, count * float(_again_share(sums.total)), interval)
 
 
-def _ratio_estimate(about: Basis, sums: _Sums) -> Estimate:
+def _ratio_estimate(about: Basis, sums: _FlipSums) -> Estimate:
     measure = "churn.ratio"
     if not sums.total[3]:
         return about.undefined(measure, "not_identified", "nothing was asked twice")
-    if not sums.turned_again:
+    if not sums.flipped_again:
         why = "repeating flipped nothing"
         return about.undefined(measure, "undefined_zero_denominator", why)
-    interval = sums.interval(_ratio, about.level)
+    interval = sums.interval(_churn_ratio, about.level)
     if interval.high is not None and interval.high >= INFINITE_RATIO / 2.0:
         interval = replace(interval, high=None)
-    return about.estimate(measure, float(_ratio(sums.total)), interval)
+    return about.estimate(measure, float(_churn_ratio(sums.total)), interval)
 
 
 def _again_share(sums: Floats) -> Floats:
@@ -326,7 +326,7 @@ def _again_share(sums: Floats) -> Floats:
         return np.asarray(sums[..., 2] / sums[..., 3])
 
 
-def _ratio(sums: Floats) -> Floats:
+def _churn_ratio(sums: Floats) -> Floats:
     """Return the number of flips under the recipe per flip under a repeat."""
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = (sums[..., 0] / sums[..., 1]) / _again_share(sums)

@@ -63,7 +63,7 @@ class KeepsAndReads:
     def deaf_to(self) -> tuple[Condition, ...]:
         """The controls whose share is individually below the line beyond chance."""
         controls = (c for c in self.conditions if c.control)
-        return tuple(c for c in controls if _side(c.share, self.lines[1]) is False)
+        return tuple(c for c in controls if _is_above(c.share, self.lines[1]) is False)
 
     def weakest(self, *, control: bool) -> Condition | None:
         """Return the harmless change that keeps least, or the control that is noticed least.
@@ -99,23 +99,23 @@ def keeps_and_reads(
     level : two-sided confidence level
     lines : the shares from which a model counts as keeping its answers, and as reading its input
     """
-    how: dict[str, Any] = {"clusters": clusters, "level": level}
-    keeps = _rate(_mean(list(kept.values()), len(unknown)), how)
+    options: dict[str, Any] = {"clusters": clusters, "level": level}
+    keeps = _mean_share(_mean(list(kept.values()), len(unknown)), options)
     reads = None
     if noticed:
-        answered, moves = _mean(list(noticed.values()), len(unknown)), _moves(unknown, again)
+        answered, moves = _mean(list(noticed.values()), len(unknown)), _by_chance(unknown, again)
         if np.nansum(moves) > 0:
-            reads = _as_gain(accuracy_drop(moves, answered, **how))
+            reads = _as_gain(accuracy_drop(moves, answered, **options))
         else:
-            reads = _rate(answered - moves, how)
-    conditions = [_condition(label, share, False, how) for label, share in kept.items()]
-    conditions += [_condition(label, share, True, how) for label, share in noticed.items()]
+            reads = _mean_share(answered - moves, options)
+    conditions = [_condition(label, share, False, options) for label, share in kept.items()]
+    conditions += [_condition(label, share, True, options) for label, share in noticed.items()]
     return KeepsAndReads(
         keeps=keeps,
         reads=reads,
-        again=None if again is None else accuracy(again, **how),
-        word=_word(keeps, reads, lines),
-        needed=_needed(keeps, reads, lines),
+        again=None if again is None else accuracy(again, **options),
+        word=_verdict_word(keeps, reads, lines),
+        needed=_min_items(keeps, reads, lines),
         conditions=tuple(c for c in conditions if c.items),
         lines=lines,
     )
@@ -129,10 +129,10 @@ def shares_of_items(
     NaN for an item to which nothing applies.
     """
     answered = _mean(list(noticed.values()), len(unknown))
-    return _mean(list(kept.values()), len(unknown)), answered - _moves(unknown, again)
+    return _mean(list(kept.values()), len(unknown)), answered - _by_chance(unknown, again)
 
 
-def _moves(unknown: Floats, again: Floats | None) -> Floats:
+def _by_chance(unknown: Floats, again: Floats | None) -> Floats:
     """Return for each item the share that repeated answers explain; NaN if its repeat failed."""
     if again is None:
         return np.zeros(len(unknown))
@@ -146,16 +146,16 @@ def _mean(columns: Sequence[Floats], items: int) -> Floats:
     return known_mean(np.stack(columns, axis=1))
 
 
-def _rate(shares: Floats, how: Mapping[str, Any]) -> Estimate:
+def _mean_share(shares: Floats, options: Mapping[str, Any]) -> Estimate:
     """Return the mean share; equal shares get the interval of as many single answers."""
-    mean = accuracy(shares, **how)
+    mean = accuracy(shares, **options)
     count = mean.clusters or int((~np.isnan(shares)).sum())
     # Equal scores between 0 and 1 have no variance to estimate an error from. An item with several
     # changes, or a cluster of items, is worth at least one answer: the interval is wide enough.
     if mean.value is None or mean.low is not None or count < MIN_ITEMS:
         return mean
     ones = round(mean.value * count)
-    alike = accuracy(np.repeat((1.0, 0.0), (ones, count - ones)), level=how["level"])
+    alike = accuracy(np.repeat((1.0, 0.0), (ones, count - ones)), level=options["level"])
     return replace(mean, low=alike.low, high=alike.high, method=f"{alike.method}, all items alike")
 
 
@@ -166,22 +166,22 @@ def _as_gain(drop: Estimate) -> Estimate:
     return replace(drop, measure="reads", value=value, low=low, high=high)
 
 
-def _condition(label: str, share: Floats, control: bool, how: Mapping[str, Any]) -> Condition:
+def _condition(label: str, share: Floats, control: bool, options: Mapping[str, Any]) -> Condition:
     items = int((~np.isnan(share)).sum())
-    return Condition(label=label, share=_rate(share, how), items=items, control=control)
+    return Condition(label=label, share=_mean_share(share, options), items=items, control=control)
 
 
-def _side(share: Estimate, line: float) -> bool | None:
+def _is_above(share: Estimate, line: float) -> bool | None:
     """Return True above the line, False below it, None if the interval contains it."""
     if share.low is not None and share.low >= line:
         return True
     return False if share.high is not None and share.high < line else None
 
 
-def _word(keeps: Estimate, reads: Estimate | None, lines: tuple[float, float]) -> Word:
+def _verdict_word(keeps: Estimate, reads: Estimate | None, lines: tuple[float, float]) -> Word:
     if reads is None or reads.value is None:
         return "not asked"
-    sides = _side(keeps, lines[0]), _side(reads, lines[1])
+    sides = _is_above(keeps, lines[0]), _is_above(reads, lines[1])
     words: dict[tuple[bool | None, bool | None], Word] = {
         (True, True): "robust", (True, False): "deaf",
         (False, True): "brittle", (False, False): "erratic",
@@ -189,7 +189,7 @@ def _word(keeps: Estimate, reads: Estimate | None, lines: tuple[float, float]) -
     return words.get(sides, "undecided")
 
 
-def _needed(keeps: Estimate, reads: Estimate | None, lines: tuple[float, float]) -> int | None:
+def _min_items(keeps: Estimate, reads: Estimate | None, lines: tuple[float, float]) -> int | None:
     """Return the number of items for which both intervals would exclude their lines.
 
     The shares are taken as observed. None if none is undecided, if an interval is missing, or if
@@ -197,7 +197,7 @@ def _needed(keeps: Estimate, reads: Estimate | None, lines: tuple[float, float])
     """
     most = 0.0
     for share, line in zip((keeps, reads), lines, strict=True):
-        if share is None or share.value is None or _side(share, line) is not None:
+        if share is None or share.value is None or _is_above(share, line) is not None:
             continue
         # A share within half a point of its line would need more than ten thousand items.
         if share.low is None or share.high is None or abs(share.value - line) < 0.005:

@@ -19,8 +19,8 @@ from falter.stats.paired import mcnemar
 # If more is missing than this, or a test is below the second limit, a drop needs its worst case.
 # If only wrong answers were missing, the bound from the others was false in 58 to 100 % of
 # simulations.
-MOST_MISSING = 0.02
-SIGNIFICANT = 0.05
+MAX_MISSING_SHARE = 0.02
+MAX_P_VALUE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +62,12 @@ class Missingness:
     def reasons(self) -> tuple[str, ...]:
         """The reasons for `suspicious` in words; empty if it is False."""
         found = []
-        if self.share.value is not None and self.share.value > MOST_MISSING:
+        if self.share.value is not None and self.share.value > MAX_MISSING_SHARE:
             found.append(f"{100 * self.share.value:.1f} % of the pairs are missing")
-        if self.p_value is not None and self.p_value < SIGNIFICANT:
+        if self.p_value is not None and self.p_value < MAX_P_VALUE:
             more = "right" if (self.right or 0.0) > (self.wrong or 0.0) else "wrong"
             found.append(f"more is missing where the baseline was {more} (p = {self.p_value:.2g})")
-        if self.arms_p is not None and self.arms_p < SIGNIFICANT:
+        if self.arms_p is not None and self.arms_p < MAX_P_VALUE:
             more = "with" if self.arms[0] > self.arms[1] else "without"
             found.append(f"more is missing {more} the perturbation (p = {self.arms_p:.2g})")
         return tuple(found)
@@ -111,7 +111,7 @@ def missing_bounds(
     """
     if not lowest < highest:
         raise InvalidValue("lowest, highest", (lowest, highest), "two numbers in ascending order")
-    first, cells, plan = _pairs(baseline, perturbed, planned)
+    first, cells, plan = _planned_pairs(baseline, perturbed, planned)
 
     def bound(name: str, baselines: float, others: float) -> Estimate:
         before = np.where(np.isnan(first), baselines, first)
@@ -151,10 +151,10 @@ def missingness(
     missing, everything is missing, all baselines are equal, or there are fewer than 6 clusters.
     `arms_p` is McNemar's mid-p for a single condition without clusters.
     """
-    first, cells, plan = _pairs(baseline, perturbed, planned)
-    gone = np.isnan(cells)
-    lacking = np.where(plan, gone | np.isnan(first), np.nan)
-    count = plan.sum(axis=1)
+    first, cells, planned_pairs = _planned_pairs(baseline, perturbed, planned)
+    is_missing = np.isnan(cells)
+    lacking = np.where(planned_pairs, is_missing | np.isnan(first), np.nan)
+    count = planned_pairs.sum(axis=1)
     # By item, because the pairs of an item are correlated; the value below counts every pair.
     shares = np.where(count > 0, np.nansum(lacking, axis=1) / np.maximum(count, 1), np.nan)
     share = replace(
@@ -163,24 +163,24 @@ def missingness(
         estimand="share of the planned pairs that lack a score, items like these",
         conditions=cells.shape[1],
     )
-    if plan.any():
+    if planned_pairs.any():
         # The share of pairs, each counting equally, in an interval that stays between 0 and 1.
-        value = float((plan & (gone | np.isnan(first))).sum() / plan.sum())
+        value = float((planned_pairs & (is_missing | np.isnan(first))).sum() / planned_pairs.sum())
         low = None if share.low is None else max(0.0, min(share.low, value))
         high = None if share.high is None else min(1.0, max(share.high, value))
         share = replace(share, value=value, low=low, high=high)
     known = ~np.isnan(first[:, 0]) & (count > 0)
     b = first[known, 0]
-    m = (gone & plan)[known].sum(axis=1) / count[known]
+    m = (is_missing & planned_pairs)[known].sum(axis=1) / count[known]
     middle = 0.5 if np.isin(b, (0.0, 1.0)).all() else float(b.mean()) if len(b) else 0.5
     right, wrong = (
         float(m[rows].mean()) if rows.any() else None for rows in (b > middle, b <= middle)
     )
     codes = None if clusters is None else cluster_codes(clusters, len(first))[known]
-    p_value, method = _test(b, m, codes)
+    p_value, method = _outcome_test(b, m, codes)
     # Only pairs that lack exactly one side show a difference, as in McNemar's test.
-    only_after = int((plan & gone & ~np.isnan(first)).sum())
-    only_before = int((plan & ~gone & np.isnan(first)).sum())
+    only_after = int((planned_pairs & is_missing & ~np.isnan(first)).sum())
+    only_before = int((planned_pairs & ~is_missing & np.isnan(first)).sum())
     single = codes is None and cells.shape[1] == 1
     return Missingness(
         share=share,
@@ -193,7 +193,7 @@ def missingness(
     )
 
 
-def _test(b: Floats, m: Floats, codes: NDArray[np.intp] | None) -> tuple[float | None, str]:
+def _outcome_test(b: Floats, m: Floats, codes: NDArray[np.intp] | None) -> tuple[float | None, str]:
     if len(b) < 2 or np.ptp(b) == 0.0 or np.ptp(m) == 0.0:
         return None, "none: nothing to compare"
     from scipy.special import stdtr
@@ -240,7 +240,7 @@ def _fisher_exact(table: Sequence[Sequence[int]]) -> float:
     return float(weights[weights <= weights[a - x[0]] * alike].sum() / weights.sum())
 
 
-def _pairs(
+def _planned_pairs(
     baseline: ArrayLike, perturbed: ArrayLike, planned: ArrayLike | None
 ) -> tuple[Floats, Floats, Bools]:
     """Return items x 1 baselines, items x conditions scores, and True for the planned pairs."""

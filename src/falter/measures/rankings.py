@@ -196,8 +196,8 @@ def rank_agreement(
         return RankAgreement(conditions=conditions, agreement=few, noise=noise)
     values, draws, swaps = [], [], []
     for place, task in enumerate(tasks):
-        values.append(_with_baseline(task.accuracies()))
-        draws.append(_with_baseline(task.resampled(replications, (seed, place))))
+        values.append(_baseline_correlations(task.accuracies()))
+        draws.append(_baseline_correlations(task.resampled(replications, (seed, place))))
         base, other = task.swapped(replications, (seed, place))
         swaps.append(rank_correlation(np.moveaxis(base, -1, -2), np.moveaxis(other, -1, -2)))
     value, draw, swap = (known_mean(np.stack(x), axis=0) for x in (values, draws, swaps))
@@ -205,25 +205,25 @@ def rank_agreement(
     agreements, noises = [], []
     for j in range(len(conditions)):
         of_case = replace(basis, excluded=int(tied[j]))
-        agreements.append(_agreement(value[j], draw[:, j], swap[:, j], of_case))
-        noises.append(_noise(value[j], swap[:, j], of_case))
+        agreements.append(_agreement_estimate(value[j], draw[:, j], swap[:, j], of_case))
+        noises.append(_noise_estimate(value[j], swap[:, j], of_case))
     return RankAgreement(conditions=conditions, agreement=tuple(agreements), noise=tuple(noises))
 
 
-def _with_baseline(accuracies: Floats) -> Floats:
+def _baseline_correlations(accuracies: Floats) -> Floats:
     """Map (..., models, conditions) to the (..., cases) correlations with the baseline."""
     by_condition = np.moveaxis(accuracies, -1, -2)
     return rank_correlation(by_condition[..., :1, :], by_condition[..., 1:, :])
 
 
-def _agreement(value: float, draws: Floats, swaps: Floats, basis: Basis) -> Estimate:
+def _agreement_estimate(value: float, draws: Floats, swaps: Floats, basis: Basis) -> Estimate:
     if np.isnan(value):
         return basis.undefined("rank_agreement", "undefined_zero_variance", "all models tie")
     interval = _agreement_interval(float(value), draws, swaps, basis.level)
     return basis.estimate("rank_agreement", float(value), interval)
 
 
-def _noise(value: float, swaps: Floats, basis: Basis) -> Estimate:
+def _noise_estimate(value: float, swaps: Floats, basis: Basis) -> Estimate:
     measure = "rank_agreement.noise"
     known = swaps[~np.isnan(swaps)]
     if not len(known) or np.isnan(value):
@@ -306,15 +306,15 @@ def ranking_changed(
     observed, swaps, redrawn = [], [], []
     for place, task in enumerate(tasks):
         by_condition = task.accuracies().T
-        observed.append(_differ(by_condition[:1], by_condition[1:]))
+        observed.append(_rankings_differ(by_condition[:1], by_condition[1:]))
         base, other = task.swapped(replications, (seed, place))
-        differs = _differ(np.moveaxis(base, -1, -2), np.moveaxis(other, -1, -2))
+        differs = _rankings_differ(np.moveaxis(base, -1, -2), np.moveaxis(other, -1, -2))
         swaps.append(differs[:, ~is_repeat])
         # The baseline alone, on resampled items. Without its other columns the null does not depend
         # on any perturbation.
         alone = replace(task, table=task.table[:, :, :1])
         again = np.moveaxis(alone.resampled(replications, (seed, place)), -1, -2)
-        redrawn.append(_differ(again, np.broadcast_to(alone.accuracies().T, again.shape)))
+        redrawn.append(_rankings_differ(again, np.broadcast_to(alone.accuracies().T, again.shape)))
     changed = np.stack(observed)
     cases, controls = changed[:, ~is_repeat], changed[:, is_repeat]
     return RankingChanged(
@@ -325,7 +325,7 @@ def ranking_changed(
     )
 
 
-def _differ(base: Floats, other: Floats) -> Floats:
+def _rankings_differ(base: Floats, other: Floats) -> Floats:
     """Map (..., cases, models) to 1 where the ranks differ; NaN where a model has no accuracy."""
     # A comparison with NaN is False, so a model without a score would be ranked as if last.
     lacking = np.isnan(base).any(axis=-1) | np.isnan(other).any(axis=-1)
@@ -418,7 +418,7 @@ def ranking_survival(
         raise InvalidValue("outcomes", table.shape, "items x models x conditions, none empty")
     accuracy, present = known_mean(table, axis=0), ~np.isnan(table)
     pairs = tuple(
-        _survival(a, b, accuracy, len(table), level)
+        _pair_survival(a, b, accuracy, len(table), level)
         for a, b in combinations(range(table.shape[1]), 2)
     )
     # Complete items only: a model would gain by missing the conditions that are hard.
@@ -454,7 +454,7 @@ def rank_sets(
     units = unit_sums(table - table.mean(axis=0), codes) if len(table) else table
     if clusters is not None and too_few_clusters(len(units)):
         units = units[:0]
-    better = _better(table, units, level, replications, seed)
+    better = _significantly_better(table, units, level, replications, seed)
     models = table.shape[1]
     return tuple(
         RankSet(model=m, best=1 + int(better[:, m].sum()), worst=models - int(better[m].sum()))
@@ -462,7 +462,7 @@ def rank_sets(
     )
 
 
-def _better(
+def _significantly_better(
     table: Floats, units: Floats, level: float, replications: int, seed: int
 ) -> NDArray[np.bool_]:
     """Return models x models: True if the row's model is better than the column's in a max-t test.
@@ -498,7 +498,7 @@ def _better(
     return better
 
 
-def _survival(a: int, b: int, accuracy: Floats, items: int, level: float) -> PairSurvival:
+def _pair_survival(a: int, b: int, accuracy: Floats, items: int, level: float) -> PairSurvival:
     """Return the share of perturbations under which the better of two models stays better."""
     lead = np.round(accuracy[a] - accuracy[b], 12)
     if lead[0] < 0.0:

@@ -71,11 +71,11 @@ def robustness_regression(
     return RobustnessRegression(
         slope=estimate("slope", slope, error),
         intercept=estimate("intercept", float(means[1] - slope * means[0]), at_zero),
-        r_squared=_r_squared(basis, 1.0 - residual / total if total > 1e-20 else None),
+        r_squared=_r_squared_estimate(basis, 1.0 - residual / total if total > 1e-20 else None),
     )
 
 
-def _r_squared(basis: Basis, value: float | None) -> Estimate:
+def _r_squared_estimate(basis: Basis, value: float | None) -> Estimate:
     measure = "robustness_regression.r_squared"
     if value is None:
         return basis.undefined(measure, "undefined_zero_variance", "robustness is constant")

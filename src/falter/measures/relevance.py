@@ -124,7 +124,7 @@ def position_shift(
         # 2010).
         p_value = float((1 + (swapped >= value - 1e-12).sum()) / (1 + len(swapped)))
         estimates[name] = basis.estimate(measure, float(value), none, p_value=p_value)
-    changed, jaccard = _by_article(before, after, level)
+    changed, jaccard = _article_changes(before, after, level)
     return PositionShift(
         before=_distribution(old, old_unmapped),
         after=_distribution(new, new_unmapped),
@@ -152,7 +152,7 @@ def _distances(old: Floats, new: Floats) -> Floats:
     return np.stack([tv, jsd, wasserstein])
 
 
-def _by_article(before: Sources, after: Sources, level: float) -> tuple[Estimate, Estimate]:
+def _article_changes(before: Sources, after: Sources, level: float) -> tuple[Estimate, Estimate]:
     """Return the share of articles with other source sentences, and the mean overlap.
 
     The overlap of the sets A and B is |A ∩ B|/|A ∪ B|.
@@ -171,10 +171,10 @@ def _by_article(before: Sources, after: Sources, level: float) -> tuple[Estimate
         excluded=int(np.isnan(overlap).sum()),
         level=level,
     )
-    return _share(basis, "changed", changed), _share(basis, "jaccard", overlap)
+    return _share_estimate(basis, "changed", changed), _share_estimate(basis, "jaccard", overlap)
 
 
-def _share(basis: Basis, name: str, values: Floats) -> Estimate:
+def _share_estimate(basis: Basis, name: str, values: Floats) -> Estimate:
     """Return the mean of numbers from 0 to 1, with its interval limited to this range."""
     measure = f"position_shift.{name}"
     if not basis.items:
@@ -227,7 +227,7 @@ MIN_DIFFERING = 6
 """Fewest differing articles for a p-value: with 5 of them the smallest p is 2/2^5."""
 MIN_FOR_INTERVAL = 8
 """Fewest changed articles for an interval: with 8, simulated coverage was 92 % or more."""
-FLIPS = 2000
+SIGN_FLIPS = 2000
 
 
 def score_change(
@@ -299,7 +299,7 @@ def arm_difference(
     p-value. Fewer than 8: no interval.
     """
     a, b = vectors("first, second", first, second)
-    test = sign_flip_test(a, b, clusters=clusters, replications=FLIPS)
+    test = sign_flip_test(a, b, clusters=clusters, replications=SIGN_FLIPS)
     differ = int((np.abs(a - b) > 1e-12).sum())
     mean = item_mean(a - b, clusters=clusters, level=level)
     basis = Basis(estimand="difference of mean scores, articles like these", items=0, level=level)

@@ -88,26 +88,26 @@ def confirmed_remedy(
         raise InvalidValue("together", together, "1 or more")
     if not 0.0 <= margin < 1.0:
         raise InvalidValue("margin", margin, "a number from 0 to below 1", hint="5 points are 0.05")
-    first = _first_half(items if clusters is None else clusters, seed)
+    is_first_half = _first_half(items if clusters is None else clusters, seed)
 
     def effect(name: str, rows: NDArray[np.bool_], family: int = 1) -> RemedyEffect:
         own = None if clusters is None else [c for c, r in zip(clusters, rows, strict=True) if r]
         return _effect(scores[name], rows, own, level, family)
 
-    everyone = np.ones(len(items), dtype=bool)
-    on_first = {name: effect(name, first) for name in scores}
-    fit = [name for name in scores if _is_fit(on_first[name], margin)]
+    all_items = np.ones(len(items), dtype=bool)
+    on_first = {name: effect(name, is_first_half) for name in scores}
+    candidates = [name for name in scores if _is_candidate(on_first[name], margin)]
     # Chosen by the first half alone: testing it there again would reward luck.
-    picked = max(fit, key=lambda name: on_first[name].gain.value or 0.0, default=None)
-    on_second = None if picked is None else effect(picked, ~first, together)
+    picked = max(candidates, key=lambda name: on_first[name].gain.value or 0.0, default=None)
+    on_second = None if picked is None else effect(picked, ~is_first_half, together)
     return ConfirmedRemedy(
-        effects={name: effect(name, everyone) for name in scores},
+        effects={name: effect(name, all_items) for name in scores},
         on_first=on_first,
         picked=picked,
         on_second=on_second,
         helps=on_second is not None and _is_confirmed(on_second, margin),
         margin=margin,
-        halves=(int(first.sum()), int((~first).sum())),
+        halves=(int(is_first_half.sum()), int((~is_first_half).sum())),
     )
 
 
@@ -142,19 +142,19 @@ def _mean(
     return replace(estimate, measure=measure, estimand=what, level=level, method=method)
 
 
-def _gains(effect: RemedyEffect) -> bool:
+def _shows_gain(effect: RemedyEffect) -> bool:
     return effect.gain.low is not None and effect.gain.low > 0.0
 
 
-def _is_fit(effect: RemedyEffect, margin: float) -> bool:
+def _is_candidate(effect: RemedyEffect, margin: float) -> bool:
     """Return True if the gain's interval lies above 0 and clean prompts lose at most the margin."""
     # The value and not its interval: half of the items rarely excludes a loss of a few points, and
     # the picked remedy is only a candidate.
     clean = effect.clean.value
-    return _gains(effect) and clean is not None and clean >= -margin
+    return _shows_gain(effect) and clean is not None and clean >= -margin
 
 
 def _is_confirmed(effect: RemedyEffect, margin: float) -> bool:
     """Return True if the gain's interval lies above 0 and the clean loss may be within `margin`."""
     high = effect.clean.high
-    return _gains(effect) and high is not None and high >= -margin
+    return _shows_gain(effect) and high is not None and high >= -margin

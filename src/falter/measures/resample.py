@@ -26,9 +26,9 @@ unit_codes = cluster_codes  # the unit of a row is its cluster, or the row itsel
 # More units than this are put at random into this many groups, which are drawn instead. The
 # standard error of a sum over groups is known to 1/sqrt(2 * 20,000) = 0.5 %, which is less than the
 # error of 2,000 draws.
-GROUPS = 20_000
+MAX_UNITS = 20_000
 # Number of counts in memory at a time, and the largest number of counts that is cached.
-BLOCK = 2_000_000
+BLOCK_COUNTS = 2_000_000
 MAX_CELLS = 40_000_000
 
 
@@ -63,13 +63,13 @@ def resampled_sums(units: Floats, replications: int, seed: Seed) -> Floats:
     """
     check_replications(replications)
     rng, rows = generator(seed), len(units)
-    if rows > GROUPS:
+    if rows > MAX_UNITS:
         order = rng.permutation(rows)
-        units = unit_sums(units[order], np.arange(rows) % GROUPS)
+        units = unit_sums(units[order], np.arange(rows) % MAX_UNITS)
     table = units.astype(_exact_type(units))
-    counted: Iterable[NDArray[np.uint8]] = _all_counts(rng, replications, len(units))
+    counted: Iterable[NDArray[np.uint8]] = _count_blocks(rng, replications, len(units))
     if replications * len(units) <= MAX_CELLS:
-        counted = _counts_of_seed(rows, replications, seed)
+        counted = _cached_counts(rows, replications, seed)
     sums, done = np.empty((replications, units.shape[1])), 0
     for counts in counted:
         sums[done : done + len(counts)] = counts.astype(table.dtype) @ table
@@ -78,26 +78,26 @@ def resampled_sums(units: Floats, replications: int, seed: Seed) -> Floats:
 
 
 @lru_cache(maxsize=4)
-def _counts_of_seed(rows: int, replications: int, seed: Seed) -> tuple[NDArray[np.uint8], ...]:
+def _cached_counts(rows: int, replications: int, seed: Seed) -> tuple[NDArray[np.uint8], ...]:
     """Return the counts of all draws, cached for a study's other models and conditions."""
     rng = generator(seed)
-    if rows > GROUPS:
+    if rows > MAX_UNITS:
         rng.permutation(rows)  # keeps the generator in step with `resampled_sums`
-    blocks = tuple(_all_counts(rng, replications, min(rows, GROUPS)))
+    blocks = tuple(_count_blocks(rng, replications, min(rows, MAX_UNITS)))
     for counts in blocks:
         counts.flags.writeable = False
     return blocks
 
 
-def _all_counts(
+def _count_blocks(
     rng: np.random.Generator, replications: int, units: int
 ) -> Iterator[NDArray[np.uint8]]:
     """Yield the counts of all draws, a block of draws at a time."""
     for rows in _blocks(replications, units):
-        yield _counts(rng, len(rows), units)
+        yield _draw_counts(rng, len(rows), units)
 
 
-def _counts(rng: np.random.Generator, rows: int, units: int) -> NDArray[np.uint8]:
+def _draw_counts(rng: np.random.Generator, rows: int, units: int) -> NDArray[np.uint8]:
     """Return draws x units counts; a count above 255 does not occur in practice."""
     # bincount converts every other type to intp, which takes four times as long as the counting.
     drawn = rng.integers(units, size=(rows, units), dtype=np.intp)
@@ -196,14 +196,14 @@ def expanded_bca(
     if len(known) < 0.95 * len(draws) or len(known) < 2 or np.ptp(known) == 0.0 or units < 2:
         return no_interval(level), None
     # The variance of bootstrap means divides by n, not by n − 1.
-    stretch = float(np.sqrt(units / (units - 1)))
+    widening = float(np.sqrt(units / (units - 1)))
     influence = left_out.mean() - left_out
     squares, cubes = float(np.square(influence).sum()), float((influence**3).sum())
     a = cubes / (6.0 * squares**1.5) if 0.0 < squares < np.inf else 0.0
     below = float((np.sum(known < value) + np.sum(known <= value)) / (2.0 * len(known)))
     # A value outside all draws would have an infinite bias and no interval.
     bias = float(ndtri(np.clip(below, 1.0 / len(known), 1.0 - 1.0 / len(known))))
-    z = stretch * stdtrit(units - 1, np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0]))
+    z = widening * stdtrit(units - 1, np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0]))
     low, high = np.quantile(known, ndtr(bias + (bias + z) / (1.0 - a * (bias + z))))
     method = f"bca bootstrap, tails for {units} units, {len(draws)} draws, PCG64"
     interval = Interval(low=float(low), high=float(high), level=level, method=method)
@@ -212,7 +212,7 @@ def expanded_bca(
     share = min(max(share, 1.0 / (len(known) + 1)), 1.0 - 1.0 / (len(known) + 1))
     shifted = float(ndtri(share)) - bias
     back = shifted / (1.0 + a * shifted) - bias
-    tail = float(stdtr(units - 1, back / stretch))
+    tail = float(stdtr(units - 1, back / widening))
     return interval, float(min(1.0, 2.0 * min(tail, 1.0 - tail)))
 
 
@@ -242,6 +242,6 @@ def _exact_type(units: Floats) -> type[np.float32] | type[np.float64]:
 
 
 def _blocks(replications: int, units: int) -> Iterator[range]:
-    step = max(1, BLOCK // max(1, units))
+    step = max(1, BLOCK_COUNTS // max(1, units))
     for start in range(0, replications, step):
         yield range(start, min(start + step, replications))

@@ -118,10 +118,10 @@ def variance_components(
     if table.status != "ok":
         kind = KINDS[method]
         return kind(**table.all_undefined(method, [field.name for field in fields(kind)]))
-    return _plugin(table, draws) if method == "plugin" else _crossed(table)
+    return _plugin_components(table, draws) if method == "plugin" else _crossed_components(table)
 
 
-def _plugin(table: Table, draws: int) -> PluginComponents:
+def _plugin_components(table: Table, draws: int) -> PluginComponents:
     parts, width = table.parts, table.cells.shape[1]
     total = _total_variance(parts)
     # Plug-in variances divide by J and not by J - 1, so both bounds shrink.
@@ -129,14 +129,14 @@ def _plugin(table: Table, draws: int) -> PluginComponents:
     ceiling = table.ceiling * shrink
     few = table.few_vary()
     few = few and few.mapped(lambda end: end * shrink)
-    brittleness = _constant("plugin.brittleness", table)
+    brittleness = _undefined_share("plugin.brittleness", table)
     if total[0] != 0.0:
         share = ratio_interval(table, parts.pert, total)
         # Each varying 0/1 item is a rare event, and the jackknife of few events covers too rarely.
         if few:
             share = share_of_few(few, float(parts.pert[0]), float(parts.data[0]))
         brittleness = table.quantity(
-            "plugin.brittleness", lambda c: _divided(c.pert, _total_variance(c)), share
+            "plugin.brittleness", lambda c: _ratio(c.pert, _total_variance(c)), share
         )
     runs = f", runs {table.runs}" if table.runs > 1 else ""
     design = f"J = {width}, draws {draws}{runs}, n = {table.cells.shape[0]}"
@@ -157,24 +157,24 @@ def _total_variance(parts: Components) -> Floats:
     return parts.data + parts.pert + parts.run_plugin
 
 
-def _crossed(table: Table) -> CrossedComponents:
+def _crossed_components(table: Table) -> CrossedComponents:
     parts, width = table.parts, table.cells.shape[1]
     item, rest, whole = parts.item, parts.interaction, _all_components(parts)
     others = np.maximum(item, 0.0) + np.maximum(rest, 0.0) + parts.run
-    spread, main = condition_intervals(
+    condition_interval, main = condition_intervals(
         table.means, float(others[0]), others[1:], codes=table.codes, level=table.level
     )
-    few = table.few_vary()
-    if few is not None and parts.pert[0] == 0.0:
+    rare = table.few_vary()
+    if rare is not None and parts.pert[0] == 0.0:
         # If no item varies, the bound of the variance within items also bounds the conditions'.
-        spread, main = few, share_of_few(few, 0.0, float(others[0]))
-    elif few is not None:
+        condition_interval, main = rare, share_of_few(rare, 0.0, float(others[0]))
+    elif rare is not None:
         # The observed share of the interaction in the variance within items.
         factor = float(rest[0] / parts.oneway_pert[0])
-        few = few.mapped(lambda end: end * factor)
-    if few is not None:
+        rare = rare.mapped(lambda end: end * factor)
+    if rare is not None:
         part = max(0.0, float(rest[0]))
-        by_item = share_of_few(few, part, float(whole[0]) - part)
+        by_item = share_of_few(rare, part, float(whole[0]) - part)
     else:
         # Components cut at 0 vary too little, so the raw components set the width.
         raw = whole + np.minimum(item, 0.0) + np.minimum(rest, 0.0)
@@ -182,25 +182,25 @@ def _crossed(table: Table) -> CrossedComponents:
 
     def share(name: str, of: Callable[[Components], Floats], interval: Interval) -> Estimate:
         if whole[0] <= 0.0:
-            return _constant(f"crossed.{name}", table)
+            return _undefined_share(f"crossed.{name}", table)
         return table.quantity(
             f"crossed.{name}",
-            lambda c: _divided(np.maximum(of(c), 0.0), _all_components(c)),
+            lambda c: _ratio(np.maximum(of(c), 0.0), _all_components(c)),
             interval,
         )
 
     # The parts to subtract from mean squares above 0: of the rest, and of the runs.
-    error = float(parts.run[0] / table.runs)
-    beneath = float(rest[0] + parts.run[0] / table.runs) / width
+    interaction_error = float(parts.run[0] / table.runs)
+    item_error = float(rest[0] + parts.run[0] / table.runs) / width
     return CrossedComponents(
         item=table.quantity(
-            "crossed.item", lambda c: c.item, difference_interval(table, item, beneath)
+            "crossed.item", lambda c: c.item, difference_interval(table, item, item_error)
         ),
-        condition=table.quantity("crossed.condition", lambda c: c.condition, spread),
+        condition=table.quantity("crossed.condition", lambda c: c.condition, condition_interval),
         interaction=table.quantity(
             "crossed.interaction",
             lambda c: c.interaction,
-            few or difference_interval(table, rest, error),
+            rare or difference_interval(table, rest, interaction_error),
         ),
         run=_run_component("crossed.run", table, lambda c: c.run),
         brittleness_main=share("brittleness_main", lambda c: c.condition, main),
@@ -214,7 +214,7 @@ def _all_components(c: Components) -> Floats:
     return others + np.maximum(c.condition, 0.0)
 
 
-def _divided(part: Floats, whole: Floats) -> Floats:
+def _ratio(part: Floats, whole: Floats) -> Floats:
     return np.asarray(np.where(whole > 0.0, part / np.where(whole > 0.0, whole, 1.0), np.nan))
 
 
@@ -227,7 +227,7 @@ def _run_component(measure: str, table: Table, of: Callable[[Components], Floats
     return replace(run, items=int(repeated.sum()))
 
 
-def _constant(measure: str, table: Table) -> Estimate:
+def _undefined_share(measure: str, table: Table) -> Estimate:
     return table.undefined(measure, "undefined_zero_variance", "every outcome is the same")
 
 
@@ -235,10 +235,10 @@ def _constant(measure: str, table: Table) -> Estimate:
 
 
 # Between these mean scores the share is informative; outside, the flip rate is.
-INFORMATIVE = (0.02, 0.98)
+INFORMATIVE_MEANS = (0.02, 0.98)
 # With fewer items that differ between conditions, or fewer clusters that contain such an item, the
 # interval of the share covered 71 to 90 %, and it is not shown.
-FEWEST_VARYING = 20
+MIN_VARYING = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,19 +311,19 @@ def prompt_share(
     if table.status != "ok":
         undefined = table.all_undefined("prompt_share", ("item", "condition", "interaction", "run"))
         undefined["share"] = replace(undefined["item"], measure="prompt_share")
-        return PromptShare(**_named(undefined, table, label), label=label)
-    split = _Split.of(table, run, _shared(array, idle, table) / repeats)
+        return PromptShare(**_with_estimands(undefined, table, label), label=label)
+    split = _Split.of(table, run, _shared_item_share(array, idle, table) / repeats)
     item, condition = split.item, table.parts.condition
     found = {
         "share": _share_estimate(table, split),
-        "item": _component("item", table, item),
-        "condition": _component("condition", table, condition),
-        "interaction": _component("interaction", table, split.prompt - condition),
+        "item": _component_estimate("item", table, item),
+        "condition": _component_estimate("condition", table, condition),
+        "interaction": _component_estimate("interaction", table, split.prompt - condition),
         "run": table.undefined("prompt_share.run", "not_identified", "no prompt was asked twice")
         if run is None
-        else _component("run", table, run),
+        else _component_estimate("run", table, run),
     }
-    return PromptShare(**_named(found, table, label), label=label)
+    return PromptShare(**_with_estimands(found, table, label), label=label)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,10 +352,10 @@ class _Split:
     def share(self) -> Floats:
         """Prompt over prompt and item, not cut at 0; NaN if their sum is not above 0."""
         whole = self.prompt + self.item
-        return _divided(self.prompt, whole)
+        return _ratio(self.prompt, whole)
 
 
-def _shared(array: Floats, idle: ArrayLike | None, table: Table) -> float:
+def _shared_item_share(array: Floats, idle: ArrayLike | None, table: Table) -> float:
     """Return the mean over pairs of conditions of the share of items with one run in both."""
     if idle is None:
         return 0.0
@@ -370,7 +370,7 @@ def _shared(array: Floats, idle: ArrayLike | None, table: Table) -> float:
     return float((alike[pair] / both[pair]).mean()) if pair.any() else 0.0
 
 
-def _named(parts: dict[str, Estimate], table: Table, label: str) -> dict[str, Estimate]:
+def _with_estimands(parts: dict[str, Estimate], table: Table, label: str) -> dict[str, Estimate]:
     """Return the share and its parts with their estimands."""
     about = dict.fromkeys(parts, "part of the variance of an outcome, one draw")
     about["share"] = f"variance by {label}, over variance by item and {label}, one draw"
@@ -384,7 +384,7 @@ def _named(parts: dict[str, Estimate], table: Table, label: str) -> dict[str, Es
 
 def _share_estimate(table: Table, split: _Split) -> Estimate:
     measure, mean = "prompt_share", float(table.parts.mean[0])
-    low, high = INFORMATIVE
+    low, high = INFORMATIVE_MEANS
     if not low <= mean <= high and _is_share(table.cells):
         side = f"below {low}" if mean < low else f"above {high}"
         why = f"the mean score, {mean:.3f}, is {side}: see the flip rate"
@@ -393,9 +393,9 @@ def _share_estimate(table: Table, split: _Split) -> Estimate:
     if prompt + item <= 0.0:
         why = "neither items nor prompts differ"
         return table.undefined(measure, "undefined_zero_variance", why)
-    few = _few_vary(table)
-    if too_few_clusters(table.clusters) is None and few:
-        return table.undefined(measure, "not_informative", f"{few}: see the flip rate")
+    reason = _too_few_vary(table)
+    if too_few_clusters(table.clusters) is None and reason:
+        return table.undefined(measure, "not_informative", f"{reason}: see the flip rate")
     effect = None
     if table.codes is not None:
         run = None if split.run is None else np.full(1, split.run[0])
@@ -410,7 +410,7 @@ def _share_estimate(table: Table, split: _Split) -> Estimate:
     return table.estimate(measure, prompt / (prompt + item), interval, design_effect=effect)
 
 
-def _few_vary(table: Table) -> str | None:
+def _too_few_vary(table: Table) -> str | None:
     """Return the reason if too few items or clusters differ between conditions; else None.
 
     k = (Σv)²/Σv² of the items' variances v counts the items. An item that differs in one of many
@@ -421,11 +421,11 @@ def _few_vary(table: Table) -> str | None:
     # An item with one condition cannot differ between conditions, and does not count as equal.
     v = np.nanvar(cells[pairs], axis=1)
     k = float(v.sum()) ** 2 / max(float(v @ v), 1e-300)
-    if k < FEWEST_VARYING:
-        return f"only {k:.0f} items differ between conditions, fewer than {FEWEST_VARYING}"
+    if k < MIN_VARYING:
+        return f"only {k:.0f} items differ between conditions, fewer than {MIN_VARYING}"
     if table.codes is not None:
         count = len(np.unique(table.codes[pairs][v > 0.0]))
-        if count < FEWEST_VARYING:
+        if count < MIN_VARYING:
             noun = "cluster has" if count == 1 else "clusters have"
             return f"only {count} {noun} an item that differs between conditions"
     return None
@@ -443,12 +443,12 @@ def _share_interval(table: Table, split: _Split) -> Interval:
     if split.run is None:
         whole = split.prompt + split.item
         interval = ratio_interval(table, split.prompt, whole, shift=1.0 / table.cells.shape[1])
-        few = table.few_vary(2.0 * FEWEST_VARYING, most=1.0)
-        if few is None or interval.low is None:
+        rare = table.few_vary(2.0 * MIN_VARYING, most=1.0)
+        if rare is None or interval.low is None:
             return interval
         # Perhaps just enough items vary by luck: the jackknife alone covered 90 % of such tables.
         part, rest = (max(0.0, float(values[0])) for values in (split.prompt, split.item))
-        return outer(interval, share_of_few(few, part, rest))
+        return outer(interval, share_of_few(rare, part, rest))
     share = split.share
     if len(share) < 4 or np.isnan(share).any():
         return no_interval(table.level)
@@ -457,7 +457,7 @@ def _share_interval(table: Table, split: _Split) -> Interval:
     return replace(half.clipped(0.0, 1.0), level=table.level)
 
 
-def _component(name: str, table: Table, values: Floats) -> Estimate:
+def _component_estimate(name: str, table: Table, values: Floats) -> Estimate:
     interval = no_interval(table.level)
     if len(values) >= 4 and not np.isnan(values).any():
         interval = jackknife(float(values[0]), values[1:], level=table.level)

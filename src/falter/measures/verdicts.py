@@ -19,7 +19,7 @@ from falter.stats.equivalence import equivalence_p
 from falter.stats.multiplicity import MaxTMember, holm, max_t, recipe_level
 
 Verdict = Literal["degraded", "improved", "equivalent", "undecided"]
-ORDER: tuple[Verdict, ...] = ("degraded", "improved", "equivalent", "undecided")
+VERDICT_ORDER: tuple[Verdict, ...] = ("degraded", "improved", "equivalent", "undecided")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +57,9 @@ class FamilyVerdicts:
 
     @property
     def counts(self) -> Mapping[Verdict, int]:
-        """The number of recipes with each verdict, in the order of `ORDER`."""
+        """The number of recipes with each verdict, in the order of `VERDICT_ORDER`."""
         found = Counter(recipe.verdict for recipe in self.recipes)
-        return {verdict: found[verdict] for verdict in ORDER}
+        return {verdict: found[verdict] for verdict in VERDICT_ORDER}
 
     def __getitem__(self, name: str) -> RecipeVerdict:
         """Return the verdict on the recipe with this name."""
@@ -112,7 +112,7 @@ def recipe_verdicts(
     ----------
     Westfall and Young (1993); Holm (1979); Schuirmann (1987); Efron and Morris (1973).
     """
-    before, after = _checked(baseline, perturbed, names)
+    before, after = _checked_scores(baseline, perturbed, names)
     if not 0.0 < margin < np.inf:
         raise InvalidValue("margin", margin, "a difference above 0", hint="2 points are 0.02")
     drops = before - after
@@ -128,13 +128,13 @@ def recipe_verdicts(
                 name=name,
                 verdict=verdict,
                 drop=accuracy_drop(before[:, j], after[:, j], clusters=clusters, level=level),
-                together=_together(member, own, seed),
+                together=_simultaneous_drop(member, own, seed),
                 p_equivalent=p_equivalent[j],
                 why=_why(member),
             )
         )
     codes = cluster_codes(clusters, len(drops))
-    place, worst, observed = _worst(drops, tuple(recipes), codes, own, seed)
+    place, worst, observed = _worst_recipe(drops, tuple(recipes), codes, own, seed)
     return FamilyVerdicts(
         recipes=tuple(recipes),
         worst=worst,
@@ -167,7 +167,7 @@ def _why(member: MaxTMember) -> str:
     return member.together.method.removeprefix("none: ")
 
 
-def _together(member: MaxTMember, level: float, seed: int) -> Estimate:
+def _simultaneous_drop(member: MaxTMember, level: float, seed: int) -> Estimate:
     """Return the drop with its simultaneous interval and adjusted p-value."""
     basis = Basis(
         estimand="score(baseline) - score(this condition), all recipes at once, items like these",
@@ -181,7 +181,7 @@ def _together(member: MaxTMember, level: float, seed: int) -> Estimate:
     )
 
 
-def _worst(
+def _worst_recipe(
     drops: Floats,
     recipes: tuple[RecipeVerdict, ...],
     codes: NDArray[np.intp],
@@ -238,7 +238,7 @@ def _shrunken(values: Floats, drops: Floats, codes: NDArray[np.intp]) -> Floats:
     return np.asarray(values.mean() + factor * away)
 
 
-def _checked(
+def _checked_scores(
     baseline: ArrayLike, perturbed: ArrayLike, names: Sequence[str]
 ) -> tuple[Floats, Floats]:
     before = np.asarray(baseline, dtype=np.float64)

@@ -87,12 +87,12 @@ def grid_panels(result: PartResult) -> tuple[GridPanel, ...]:
     names = model_names(result.tables)
     signatures = [panel.signature for panel in result.analysis.panels]
     return tuple(
-        _panel(result, table, names[table.panel.model.id], signature)
+        _grid_panel(result, table, names[table.panel.model.id], signature)
         for table, signature in zip(result.tables, signatures, strict=True)
     )
 
 
-def _panel(result: PartResult, table: Table, model: str, signature: str) -> GridPanel:
+def _grid_panel(result: PartResult, table: Table, model: str, signature: str) -> GridPanel:
     grid = grid_of(result)
     configurations = list(product(*grid.values()))
     return GridPanel(
@@ -113,11 +113,11 @@ def _panel(result: PartResult, table: Table, model: str, signature: str) -> Grid
 
 def factor_figures(panels: Sequence[GridPanel], level: float) -> Iterator[Figure]:
     """Yield tables of the tests within items, the means by level, and the interactions, if any."""
-    rows = tuple(row for panel in panels for row in _tests(panel))
+    rows = tuple(row for panel in panels for row in _test_rows(panel))
     yield Grid(rows=rows, folded=len(panels) > MAX_UNFOLDED_PANELS, **declaration("factors"))
-    rows = tuple(row for panel in panels for row in _levels(panel, level))
+    rows = tuple(row for panel in panels for row in _level_rows(panel, level))
     yield Grid(rows=rows, **declaration("levels"))
-    rows = tuple(row for panel in panels for row in _interactions(panel, level))
+    rows = tuple(row for panel in panels for row in _interaction_rows(panel, level))
     if rows:
         yield Grid(rows=rows, **declaration("interactions"))
 
@@ -135,7 +135,7 @@ def grid_anova(panels: Sequence[GridPanel], **how: Any) -> Anova:
     )
 
 
-def _tests(panel: GridPanel) -> Iterator[tuple[Value, ...]]:
+def _test_rows(panel: GridPanel) -> Iterator[tuple[Value, ...]]:
     items, width = panel.scores.shape
     block = np.repeat(np.arange(items), width).tolist()
     try:
@@ -147,7 +147,7 @@ def _tests(panel: GridPanel) -> Iterator[tuple[Value, ...]]:
         yield (*panel.labels, term.name, term.freedom, term.f, term.p_value, p)
 
 
-def _levels(panel: GridPanel, level: float) -> Iterator[tuple[Value, ...]]:
+def _level_rows(panel: GridPanel, level: float) -> Iterator[tuple[Value, ...]]:
     """Yield the mean score of each level, and its drop from the factor's first level."""
     for factor, of_configurations in panel.levels.items():
         first, *others = dict.fromkeys(of_configurations)
@@ -163,7 +163,7 @@ def _levels(panel: GridPanel, level: float) -> Iterator[tuple[Value, ...]]:
             yield (*panel.labels, factor, str(name), panel.signed(mean), drop)
 
 
-def _interactions(panel: GridPanel, level: float) -> Iterator[tuple[Value, ...]]:
+def _interaction_rows(panel: GridPanel, level: float) -> Iterator[tuple[Value, ...]]:
     """Yield for each pair of levels the joint drop minus the sum of the two single drops.
 
     The two factors' first levels are the baseline.
@@ -171,12 +171,12 @@ def _interactions(panel: GridPanel, level: float) -> Iterator[tuple[Value, ...]]
     for a, b in combinations(panel.levels, 2):
         first_a, *others_a = dict.fromkeys(panel.levels[a])
         first_b, *others_b = dict.fromkeys(panel.levels[b])
-        for one, other in product(others_a, others_b):
-            beyond = accuracy_drop(
-                panel.mean_at({a: one, b: first_b}) - panel.mean_at({a: first_a, b: first_b}),
-                panel.mean_at({a: one, b: other}) - panel.mean_at({a: first_a, b: other}),
+        for drop_a, drop_b in product(others_a, others_b):
+            interaction = accuracy_drop(
+                panel.mean_at({a: drop_a, b: first_b}) - panel.mean_at({a: first_a, b: first_b}),
+                panel.mean_at({a: drop_a, b: drop_b}) - panel.mean_at({a: first_a, b: drop_b}),
                 clusters=panel.clusters,
                 level=level,
             )
-            both = f"{a} {one} and {b} {other}"
-            yield (*panel.labels, both, panel.signed(replace(beyond, measure="interaction")))
+            both = f"{a} {drop_a} and {b} {drop_b}"
+            yield (*panel.labels, both, panel.signed(replace(interaction, measure="interaction")))

@@ -26,13 +26,13 @@ def rubric(name: str) -> str:
     return texts[name]
 
 
-def _rating(name: str) -> str:
+def _rating_rubric(name: str) -> str:
     return f"{rubric(name)}\n{rubric('material')}"
 
 
-PREFERENCE = _rating("preference")
+PREFERENCE = _rating_rubric("preference")
 RUBRICS: Mapping[str, str] = {
-    name: _rating(name)
+    name: _rating_rubric(name)
     for name in ("similarity", "faithfulness", "completeness", "relevance", "citations",
                  "conciseness")
 }  # fmt: skip
@@ -51,22 +51,22 @@ def read_rubrics(path: Path) -> dict[str, str]:
     import yaml
 
     try:
-        own = read_yaml(path.read_text("utf-8"))
+        user_rubrics = read_yaml(path.read_text("utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"The rubrics in {path} cannot be read: {error}") from None
-    if not isinstance(own, dict):
+    if not isinstance(user_rubrics, dict):
         raise UsageError(
             f"{path} contains no rubrics",
             hint=f"write them as 'name: text', with the names {', '.join(RUBRICS)}",
         )
-    for name, text in own.items():
+    for name, text in user_rubrics.items():
         if name not in RUBRICS:
             raise UnknownName(f"rubric in {path}", str(name), RUBRICS)
         if not isinstance(text, str) or not 0 < len(text.strip()) <= MAX_RUBRIC_CHARACTERS:
             raise InvalidValue(
                 f"{path}: {name}", text, f"a text of up to {MAX_RUBRIC_CHARACTERS:,} characters"
             )
-    ours = {name: f"{text.strip()}\n{rubric('material')}" for name, text in own.items()}
+    ours = {name: f"{text.strip()}\n{rubric('material')}" for name, text in user_rubrics.items()}
     return {**RUBRICS, **ours}
 
 
@@ -80,13 +80,13 @@ def quoted(text: str, longest: int) -> str:
     shortened to 5/8 of `longest` from its beginning and 3/8 from its end.
     """
     if len(text) <= longest:
-        return _lines(text)
+        return _quoted_lines(text)
     head, tail = longest * 5 // 8, longest * 3 // 8
     gap = f"[{len(text) - head - tail:,} characters are left out here]"
-    return f"{_lines(text[:head])}\n{gap}\n{_lines(text[-tail:])}"
+    return f"{_quoted_lines(text[:head])}\n{gap}\n{_quoted_lines(text[-tail:])}"
 
 
-def _lines(text: str) -> str:
+def _quoted_lines(text: str) -> str:
     lines = (
         "".join(" " if unicodedata.category(c) in ("Cc", "Cs") else c for c in line)
         for line in text.splitlines()

@@ -197,7 +197,7 @@ protocols: Registry[Protocol] = Registry("protocol", "falter.protocols")
 # Parts with the user's own tasks, data and limit
 
 
-_KINDS: dict[TaskKind, str] = {
+_KIND_WORDS: dict[TaskKind, str] = {
     "choices": "options",
     "numeric": "a number as its answer",
     "code": "code as its answer",
@@ -238,7 +238,7 @@ def placed_parts(
             if any(other.name == part.judges for other in placed):
                 placed.append(part)
             continue
-        tasks = _tasks(part, settings)
+        tasks = _tasks_of(part, settings)
         reason = _obstacle(part, tasks, settings)
         if reason is not None:
             unavailable.append(Unavailable(title=part.title, reason=reason))
@@ -250,7 +250,7 @@ def placed_parts(
     return tuple(placed), tuple(unavailable)
 
 
-def _tasks(part: Part, settings: UserSettings) -> list[str]:
+def _tasks_of(part: Part, settings: UserSettings) -> list[str]:
     names = list(part.experiment.get("tasks", ()))
     if settings.tasks:
         names = [name for name, kind in settings.tasks if kind in part.takes]
@@ -259,7 +259,7 @@ def _tasks(part: Part, settings: UserSettings) -> list[str]:
 
 def _obstacle(part: Part, tasks: list[str], settings: UserSettings) -> str | None:
     if not tasks:
-        kinds = " or ".join(_KINDS[kind] for kind in part.takes)
+        kinds = " or ".join(_KIND_WORDS[kind] for kind in part.takes)
         names = ", ".join(name for name, _ in settings.tasks)
         return f"no task with {kinds}" + (f" among {names}" if names else "")
     if "text" in part.needs and not settings.generates:

@@ -51,12 +51,12 @@ def findings(
     `unparsed_count_as` is the word for how unparsed responses count, by default the analysis's
     word. `results` must not be empty.
     """
-    asked, judged = (
+    sent, judged = (
         [p.counts for r in results if (r.part.judges is None) is models for p in asked_panels(r)]
         for models in (True, False)
     )
     counted = unparsed_count_as or results[0].analysis.unparsed
-    return answer_of(sentences, asked, judged, unparsed_count_as=counted)
+    return answer_of(sentences, sent, judged, unparsed_count_as=counted)
 
 
 def asked_panels(result: PartResult) -> list[PanelResult]:
@@ -112,14 +112,14 @@ def average(panels: Sequence[PanelResult], pick: Pick) -> Estimate | None:
 
 def drops_grid(ways: Sequence[PromptingPart]) -> Grid:
     """Return the table of mean drops by group, with a row per model and way of asking."""
-    groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
+    groups = list(dict.fromkeys(g for way in ways for g in _group_names(way.result)))
     rows: list[tuple[Value, ...]] = []
-    for model, how, panels in rows_of(ways):
+    for model, prompting, panels in rows_of(ways):
         cells = [average(panels, group_drop(group)) for group in groups]
         rows.append(
             (
                 model,
-                how,
+                prompting,
                 average(panels, lambda p: p.baseline),
                 *cells,
                 average(panels, lambda p: p.micro),
@@ -141,7 +141,7 @@ def drops_grid(ways: Sequence[PromptingPart]) -> Grid:
 
 def group_grids(ways: Sequence[PromptingPart]) -> tuple[Grid, ...]:
     """Return a table per group: accuracy and drop under each perturbation of the group."""
-    groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
+    groups = list(dict.fromkeys(g for way in ways for g in _group_names(way.result)))
     return tuple(_group_grid(ways, group) for group in groups)
 
 
@@ -156,13 +156,13 @@ def _group_grid(ways: Sequence[PromptingPart], group: str) -> Grid:
         )
     )
     rows: list[tuple[Value, ...]] = []
-    for model, how, panels in rows_of(ways):
+    for model, prompting, panels in rows_of(ways):
         cells: list[Value] = []
         for label in labels:
             cells.append(average(panels, of_recipe(label, lambda r: r.accuracy)))
             cells.append(average(panels, of_recipe(label, lambda r: r.drop)))
         baseline = average(panels, lambda p: p.baseline)
-        rows.append((model, how, baseline, *cells, average(panels, group_drop(group))))
+        rows.append((model, prompting, baseline, *cells, average(panels, group_drop(group))))
     columns = [column for label in labels for column in _recipe_columns(label)]
     name = group.replace(" ", "-")
     return Grid(rows=tuple(rows), **declaration("group", columns, name=name, title=_title(group)))
@@ -170,15 +170,15 @@ def _group_grid(ways: Sequence[PromptingPart], group: str) -> Grid:
 
 def tasks_grid(ways: Sequence[PromptingPart]) -> Grid:
     """Return the drops by group for each task, with baseline, brittleness and noise floor."""
-    groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
+    groups = list(dict.fromkeys(g for way in ways for g in _group_names(way.result)))
     rows: list[tuple[Value, ...]] = []
-    for model, how, panels in rows_of(ways):
+    for model, prompting, panels in rows_of(ways):
         for panel in panels:
             rows.append(
                 (
                     model,
                     panel.panel.task,
-                    how,
+                    prompting,
                     panel.items,
                     panel.baseline,
                     panel.subjects,
@@ -254,7 +254,7 @@ def rows_of(ways: Sequence[PromptingPart]) -> Iterator[tuple[str, str, list[Pane
                 yield model, way.how, panels
 
 
-def _groups(result: PartResult) -> list[str]:
+def _group_names(result: PartResult) -> list[str]:
     return list(dict.fromkeys(g.group for p in result.analysis.panels for g in p.groups))
 
 

@@ -19,15 +19,15 @@ _SLACK = 20
 # Controls except tab and newline, lone surrogates, and characters that are without width or change
 # the writing direction. A zero-width joiner between two emoji belongs to them and stays.
 _EMOJI = "\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
-_ACTING_CHARACTERS = (
+_ACTIVE_CHARACTERS = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
     "\ud800-\udfff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff]"
 )
-_HIDDEN = re.compile(f"(?!(?<=[{_EMOJI}])\u200d(?=[{_EMOJI}])){_ACTING_CHARACTERS}")
+_HIDDEN = re.compile(f"(?!(?<=[{_EMOJI}])\u200d(?=[{_EMOJI}])){_ACTIVE_CHARACTERS}")
 _MAY_HIDE = re.compile(
-    _ACTING_CHARACTERS
+    _ACTIVE_CHARACTERS
 ).search  # a quick test, because most texts have none of these
 _SPACING = re.compile(r"(\n|\t| {2,}|^ | $|[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000])")
 
@@ -51,7 +51,7 @@ def clip(text: str, limit: int) -> tuple[str, str]:
     return (text, "") if left_out <= _SLACK else (text[:limit], f"… {left_out:,} more characters")
 
 
-def _name(character: str) -> str:
+def _code_point(character: str) -> str:
     """Return a character's code point as text, such as `U+202E` for a right-to-left override.
 
     Symbols such as ␛ are missing in many fonts.
@@ -63,7 +63,7 @@ def unhide(text: str) -> str:
     """Return the text with hidden characters spelled out, as `⟨U+202E⟩`. Tabs and newlines stay."""
     if _MAY_HIDE(text) is None:
         return text
-    return _HIDDEN.sub(lambda match: f"⟨{_name(match[0])}⟩", text)
+    return _HIDDEN.sub(lambda match: f"⟨{_code_point(match[0])}⟩", text)
 
 
 def line(text: str, limit: int = MAX_LABEL_CHARACTERS) -> str:
@@ -115,7 +115,7 @@ def _escaped_text(text: str) -> str:
         return html.escape(text, quote=True)
     out, at = [], 0
     for match in _HIDDEN.finditer(text):
-        out += [html.escape(text[at : match.start()], quote=True), _control(_name(match[0]))]
+        out += [html.escape(text[at : match.start()], quote=True), _control(_code_point(match[0]))]
         at = match.end()
     return "".join((*out, html.escape(text[at:], quote=True)))
 
@@ -127,7 +127,7 @@ def _visible_spacing(text: str) -> str:
         return _control("⇥") + "\t"
     if text.startswith(" "):
         return "".join(_control("·") + "<wbr>" for _ in text)
-    return _control(_name(text))
+    return _control(_code_point(text))
 
 
 def _control(name: str) -> str:

@@ -63,12 +63,12 @@ def write_export(form: str, result: ExportedResult, folder: Path) -> list[Path]:
     return write(result, folder)
 
 
-_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
 def safe_name(text: str) -> str:
     """Return a file name: the text if it is safe, otherwise its safe characters and a hash."""
-    if _SAFE.fullmatch(text) and ".." not in text:
+    if _SAFE_NAME.fullmatch(text) and ".." not in text:
         return text
     rest = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:40]
     return "-".join(part for part in (rest, short(digest("name", text), 8)) if part)

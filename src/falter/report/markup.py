@@ -10,7 +10,7 @@ from falter.records.types import Estimate
 from falter.report.escape import MAX_LABEL_CHARACTERS, Html, escape, text_only
 from falter.report.words import few, provenance, reason
 
-_VOID = frozenset({"br", "col", "input", "meta", "wbr"})
+_VOID_ELEMENTS = frozenset({"br", "col", "input", "meta", "wbr"})
 
 Attribute = str | int | float | None
 
@@ -21,18 +21,18 @@ def tag(name: str, /, *children: str, **attributes: Attribute) -> Html:
     Attribute names are spelled with underscores: `class_`, `aria_label`. An attribute that is None
     is left out.
     """
-    written = "".join(
+    attributes_text = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{text_only(str(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
-    if name in _VOID:
-        return Html(f"<{name}{written}>")
+    if name in _VOID_ELEMENTS:
+        return Html(f"<{name}{attributes_text}>")
     inner = "".join(c if isinstance(c, Html) else escape(c) for c in children)
-    return Html(f"<{name}{written}>{inner}</{name}>")
+    return Html(f"<{name}{attributes_text}>{inner}</{name}>")
 
 
-_JOINT = re.compile(r"(?<=[a-z0-9])([_:/+=,@.-])(?=[A-Za-z0-9])")
+_BREAK_AFTER = re.compile(r"(?<=[a-z0-9])([_:/+=,@.-])(?=[A-Za-z0-9])")
 _MAX_WORD_CHARACTERS, _CHARACTERS_PER_BREAK = 24, 12
 _LONG_WORD = re.compile(r"[^\s<>&]{14,}")
 
@@ -47,7 +47,7 @@ def label(text: str, limit: int = MAX_LABEL_CHARACTERS) -> Html:
 
 
 def _with_breaks(word: re.Match[str]) -> str:
-    parts = _JOINT.sub(r"\1<wbr>", word[0]).split("<wbr>")
+    parts = _BREAK_AFTER.sub(r"\1<wbr>", word[0]).split("<wbr>")
     return "<wbr>".join(
         "<wbr>".join(
             part[at : at + _CHARACTERS_PER_BREAK]

@@ -117,24 +117,24 @@ def sections(found: Sequence[Chapter], scales: Mapping[str, Scale]) -> list[Html
     for chapter in found:
         if chapter.is_section:
             heading = tag("h2", label(chapter.title, 200))
-            figures = [_figure(place, scales, "h3") for place in chapter.members]
+            figures = [_figure_markup(place, scales, "h3") for place in chapter.members]
             parts.append(tag("section", heading, *figures, class_="chapter"))
         else:
             (place,) = chapter.members
-            parts.append(tag("section", _figure(place, scales, "h2"), class_="chapter"))
+            parts.append(tag("section", _figure_markup(place, scales, "h2"), class_="chapter"))
     return parts
 
 
-def _figure(place: Placed, scales: Mapping[str, Scale], level: str) -> Html:
+def _figure_markup(place: Placed, scales: Mapping[str, Scale], level: str) -> Html:
     figure = place.figure
     title = label(figure.title or figure.name, 200)
     number = () if place.number is None else (tag("span", str(place.number), class_="no"),)
-    content = [*_words(figure), *_small_print(about(figure)), drawn(figure, scales)]
+    content = [*_statement_text(figure), *_small_print(about(figure)), drawn(figure, scales)]
     muted = any(map(few, estimates(figure)))
     content += [
         *_small_print(dashes(figure)),
         *_small_print(MUTED_NOTE if muted else ""),
-        *_numbers(figure),
+        *_number_tables(figure),
     ]
     if figure.folded:
         content = [tag("details", tag("summary", *number, title), *content)]
@@ -144,7 +144,7 @@ def _figure(place: Placed, scales: Mapping[str, Scale], level: str) -> Html:
     return tag("div", *content, id=place.id, class_="figure short" if is_answer else "figure")
 
 
-def _words(figure: Figure) -> list[Html]:
+def _statement_text(figure: Figure) -> list[Html]:
     """Return the text before a figure; the first sentence of the answer is emphasised."""
     kind = figure.kind if isinstance(figure, Statement) else "finding"
     class_ = "note" if kind in ("note", "warning") else None
@@ -158,7 +158,7 @@ def _small_print(text: str) -> list[Html]:
     return [tag("p", text, class_="small muted")] if text else []
 
 
-def _numbers(figure: Figure) -> list[Html]:
+def _number_tables(figure: Figure) -> list[Html]:
     """Return the numbers of a chart as folded tables.
 
     Other figures have none, because they show their numbers already.
@@ -181,17 +181,17 @@ def html(study: Study) -> str:
     figures = readable(study)
     found = chapters(placed(figures, numbered=bool(study.protocol), first=first_number(study)))
     parts = [
-        _header(study),
-        *_alarm(study),
+        _page_header(study),
+        *_simulation_warning(study),
         *sections(found, scales_of(figures)),
-        *_parts(study),
-        *_notes(study),
+        *_parts_table(study),
+        *_notes_list(study),
         _guide(study),
-        _foot(study),
+        _page_foot(study),
     ]
     title = f"falter: {line(study.title, 200)}"
-    body = tag("body", _contents(study, found), tag("main", *parts))
-    page = tag("html", _head(title), body, lang="en")
+    body = tag("body", _table_of_contents(study, found), tag("main", *parts))
+    page = tag("html", _html_head(title), body, lang="en")
     return f"<!doctype html>\n{page}\n"
 
 
@@ -203,7 +203,7 @@ def frame(study: Study, height: int = 640) -> str:
     return f'<iframe srcdoc="{inner}" sandbox="allow-popups" {size} title="{title}"></iframe>'
 
 
-def _head(title: str) -> Html:
+def _html_head(title: str) -> Html:
     return tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -216,7 +216,7 @@ def _head(title: str) -> Html:
     )
 
 
-def _header(study: Study) -> Html:
+def _page_header(study: Study) -> Html:
     """Return the page header: title, models, date, interval level and rule for unparsed answers."""
     models = [label(model, 120) for model in model_names(study)]
     names = [part for model in models for part in (Html(", "), model)][1:]
@@ -234,12 +234,12 @@ def _header(study: Study) -> Html:
     )
 
 
-def _alarm(study: Study) -> list[Html]:
+def _simulation_warning(study: Study) -> list[Html]:
     text = warning(study)
     return [tag("p", label(text, 2_000), class_="alarm", role="note")] if text else []
 
 
-def _contents(study: Study, found: Sequence[Chapter]) -> Html:
+def _table_of_contents(study: Study, found: Sequence[Chapter]) -> Html:
     """Return the table of contents, which stays in view: at the side, or behind a button."""
     links = [(chapter.id, chapter.title) for chapter in found]
     if study.parts and study.protocol:
@@ -253,7 +253,7 @@ def _contents(study: Study, found: Sequence[Chapter]) -> Html:
     return tag("nav", opener, tag("ol", *rows), class_="contents", aria_label="Contents")
 
 
-def _parts(study: Study) -> list[Html]:
+def _parts_table(study: Study) -> list[Html]:
     if not study.parts or not study.protocol:
         return []
     rows = [
@@ -274,7 +274,7 @@ def _parts(study: Study) -> list[Html]:
     ]
 
 
-def _notes(study: Study) -> list[Html]:
+def _notes_list(study: Study) -> list[Html]:
     if not study.notes:
         return []
     notes = [tag("p", label(note, 2_000), class_="note") for note in study.notes]
@@ -304,7 +304,7 @@ def _words_table(names: Sequence[str], rows: Sequence[tuple[Value, ...]]) -> Htm
     return grid_table(Grid(name="", columns=columns, rows=tuple(rows)))
 
 
-def _foot(study: Study) -> Html:
+def _page_foot(study: Study) -> Html:
     kind = "study " if study.protocol else "run "
     return tag(
         "footer",

@@ -36,8 +36,8 @@ def grids(figure: Figure) -> tuple[Grid, ...]:
     if isinstance(figure, Grid):
         return (figure,)
     if isinstance(figure, Strips):
-        return _spreads(figure)
-    make = _TABLES.get(type(figure))
+        return _strip_tables(figure)
+    make = _TABLE_OF_KIND.get(type(figure))
     return () if make is None else (make(figure),)
 
 
@@ -85,7 +85,7 @@ def _head_numbers(figure: Headline) -> Grid:
     return _grid(figure, columns, [tuple(number.estimate for number in figure.numbers)], labels=0)
 
 
-def _forest(figure: Forest) -> Grid:
+def _forest_table(figure: Forest) -> Grid:
     """Return a table with label, everyday name, estimate, the plot's columns, and an example.
 
     Everyday name and example have a column only if some row has them.
@@ -163,7 +163,7 @@ def _curve_table(figure: Curves) -> Grid:
     return _grid(figure, columns, rows, labels=2 if faceted else 1)
 
 
-def _parts(figure: Bars) -> Grid:
+def _bar_table(figure: Bars) -> Grid:
     columns = [
         Column(name=""),
         *(Column(name=part, unit=figure.unit, over=figure.across) for part in figure.parts),
@@ -173,7 +173,7 @@ def _parts(figure: Bars) -> Grid:
     return _grid(figure, columns, rows)
 
 
-def _breakdown(figure: Breakdown) -> Grid:
+def _breakdown_table(figure: Breakdown) -> Grid:
     """Return a table with the whole, its parts under one heading, and the figure's columns."""
     columns = [
         Column(name=figure.of.capitalize()),
@@ -188,17 +188,17 @@ def _breakdown(figure: Breakdown) -> Grid:
     return _grid(figure, columns, rows)
 
 
-_TABLES: Mapping[type, Callable[[Any], Grid]] = {
+_TABLE_OF_KIND: Mapping[type, Callable[[Any], Grid]] = {
     Headline: _head_numbers,
-    Forest: _forest,
+    Forest: _forest_table,
     HeatMap: _heat_map_table,
     Curves: _curve_table,
-    Bars: _parts,
-    Breakdown: _breakdown,
+    Bars: _bar_table,
+    Breakdown: _breakdown_table,
 }
 
 
-def _spreads(figure: Strips) -> tuple[Grid, ...]:
+def _strip_tables(figure: Strips) -> tuple[Grid, ...]:
     unit = figure.unit
     columns = [
         Column(name=""),
@@ -215,10 +215,10 @@ def _spreads(figure: Strips) -> tuple[Grid, ...]:
         ends = (min(values), max(values)) if values else (None, None)
         summary.append((strip.label, strip.kind, len(values), ends[0], *box, ends[1]))
         singles += [(strip.label, strip.kind, name, value) for name, value in strip.values]
-    each = (Column(name=""), Column(name=""), Column(name="of"), Column(name="value", unit=unit))
+    single = (Column(name=""), Column(name=""), Column(name="of"), Column(name="value", unit=unit))
     return (
         _grid(figure, columns, summary, labels=2),
-        _grid(figure, each, singles, labels=3),
+        _grid(figure, single, singles, labels=3),
     )
 
 
@@ -241,11 +241,11 @@ COLUMNS = (
     "method", "estimand", "seed",
     "signature",
 )  # fmt: skip
-_OF_AN_ESTIMATE = (
+_ESTIMATE_KEYS = (
     "value", "low", "high", "level", "p_value", "status", "items", "conditions", "excluded",
     "clusters", "design_effect", "measure", "method", "estimand", "seed", "signature",
 )  # fmt: skip
-_OF_ITS_GROUP = ("model", "task", "recipe")
+_GROUP_KEYS = ("model", "task", "recipe")
 
 Row = dict[str, Any]
 
@@ -256,7 +256,7 @@ def figure_rows(figure: Figure) -> list[Row]:
     Numbers have full precision, and fractions stay fractions. A cell that is None has no row.
     """
     top = {"figure": figure.name, "title": figure.title, "section": figure.section}
-    return [dict.fromkeys(COLUMNS) | top | row for row in _rows(figure)]
+    return [dict.fromkeys(COLUMNS) | top | row for row in _rows_of(figure)]
 
 
 def figure_table(figure: Figure) -> list[Row]:
@@ -314,14 +314,14 @@ def _plain_names(grid: Grid) -> list[str]:
     return names
 
 
-def _rows(figure: Figure) -> Iterator[Row]:
+def _rows_of(figure: Figure) -> Iterator[Row]:
     if isinstance(figure, Statement):
         for place, text in enumerate(figure.text, start=1):
-            yield _cell(str(place), figure.kind, "text", text)
+            yield _cell_row(str(place), figure.kind, "text", text)
     elif isinstance(figure, Headline):
         for number in figure.numbers:
             if number.estimate is not None:
-                yield _cell(number.label, number.about, number.unit, number.estimate)
+                yield _cell_row(number.label, number.about, number.unit, number.estimate)
     elif isinstance(figure, Forest):
         yield from _forest_rows(figure)
     elif isinstance(figure, Grid):
@@ -330,23 +330,23 @@ def _rows(figure: Figure) -> Iterator[Row]:
         for down, cells in zip(figure.rows, figure.cells, strict=True):
             for across, cell in zip(figure.columns, cells, strict=True):
                 if cell is not None:
-                    yield _cell(down, across, figure.unit, cell)
+                    yield _cell_row(down, across, figure.unit, cell)
     elif isinstance(figure, Curves):
         for curve in figure.curves:
             for x, estimate in curve.points:
-                yield _cell(curve.label, curve.facet, figure.unit, estimate) | {"x": x}
+                yield _cell_row(curve.label, curve.facet, figure.unit, estimate) | {"x": x}
     elif isinstance(figure, Bars):
         for bar in figure.bars:
             for name, part in zip(figure.parts, bar.parts, strict=True):
                 if part is not None:
-                    yield _cell(bar.label, name, figure.unit, part)
-            yield _cell(bar.label, figure.share, "percent", bar.share)
+                    yield _cell_row(bar.label, name, figure.unit, part)
+            yield _cell_row(bar.label, figure.share, "percent", bar.share)
     elif isinstance(figure, Breakdown):
         yield from _breakdown_rows(figure)
     elif isinstance(figure, Strips):
         for strip in figure.strips:
             for name, value in strip.values:
-                yield _cell(strip.label, strip.kind, figure.unit, value) | {"text": name}
+                yield _cell_row(strip.label, strip.kind, figure.unit, value) | {"text": name}
     else:
         yield from _example_rows(figure)
 
@@ -355,29 +355,29 @@ def _forest_rows(figure: Forest) -> Iterator[Row]:
     """Yield the rows of a forest plot; the verdict is the text of the estimate's row."""
     for row in figure.rows:
         if row.everyday:
-            yield _cell(row.label, "in words", "text", row.everyday)
+            yield _cell_row(row.label, "in words", "text", row.everyday)
         if row.change:
-            yield _cell(row.label, "for example", "text", word_diff(row.change))
+            yield _cell_row(row.label, "for example", "text", word_diff(row.change))
         if row.estimate is not None:
-            estimate = _cell(row.label, figure.measured, figure.unit, row.estimate)
+            estimate = _cell_row(row.label, figure.measured, figure.unit, row.estimate)
             estimate["text"] = row.verdict and VERDICT_WORDS[row.verdict]
             yield estimate | dict(zip(("own_low", "own_high"), row.own, strict=True))
         for column, value in zip(figure.columns, row.cells, strict=False):
             if value is not None:
-                yield _cell(row.label, column.name, column.unit, value)
+                yield _cell_row(row.label, column.name, column.unit, value)
 
 
 def _breakdown_rows(figure: Breakdown) -> Iterator[Row]:
     """Yield the rows of a breakdown: whole, parts, cells, and lines of text."""
     for row in figure.rows:
-        yield _cell(row.label, figure.whole, figure.unit, row.whole)
+        yield _cell_row(row.label, figure.whole, figure.unit, row.whole)
         for name, part in zip(figure.parts, row.parts, strict=True):
-            yield _cell(row.label, name, figure.unit, part)
+            yield _cell_row(row.label, name, figure.unit, part)
         for column, value in zip(figure.columns, row.cells, strict=False):
             if value is not None:
-                yield _cell(row.label, column.name, column.unit, value)
+                yield _cell_row(row.label, column.name, column.unit, value)
         for place, words in enumerate(row.lines, start=1):
-            yield _cell(row.label, f"line {place}", "text", words)
+            yield _cell_row(row.label, f"line {place}", "text", words)
 
 
 def _grid_rows(grid: Grid) -> Iterator[Row]:
@@ -387,7 +387,7 @@ def _grid_rows(grid: Grid) -> Iterator[Row]:
         label = " · ".join(filter(None, (n.as_text(v, c.unit) for c, v in pairs[: grid.labels])))
         label = label or str(place)
         cells = [
-            _cell(label, f"{c.over}: {c.name}" if c.over else c.name, c.unit, value)
+            _cell_row(label, f"{c.over}: {c.name}" if c.over else c.name, c.unit, value)
             for at, (c, value) in enumerate(pairs)
             if value is not None and (at >= grid.labels or isinstance(value, Estimate))
         ]
@@ -397,21 +397,21 @@ def _grid_rows(grid: Grid) -> Iterator[Row]:
 def _example_rows(figure: Examples) -> Iterator[Row]:
     for example in figure.examples:
         label = f"{example.recipe} · {example.item}"
-        yield _cell(label, "expected", "text", example.expected)
+        yield _cell_row(label, "expected", "text", example.expected)
         for name, side, prompt in example.sides:
-            yield _cell(label, f"prompt as {name}", "text", prompt)
-            yield _cell(label, f"answer as {name}", "text", side.answer)
-            yield _cell(label, f"outcome as {name}", "text", side.word)
+            yield _cell_row(label, f"prompt as {name}", "text", prompt)
+            yield _cell_row(label, f"answer as {name}", "text", side.answer)
+            yield _cell_row(label, f"outcome as {name}", "text", side.word)
             for what, text in (("read", side.read), ("tier", side.tier), ("second", side.second)):
                 if text:
-                    yield _cell(label, f"{what} as {name}", "text", text)
+                    yield _cell_row(label, f"{what} as {name}", "text", text)
 
 
-def _cell(row: str, column: str, unit: Unit, value: Value) -> Row:
+def _cell_row(row: str, column: str, unit: Unit, value: Value) -> Row:
     place: Row = {"row": row, "column": column, "unit": unit}
     if isinstance(value, str):
         return place | {"text": value}
     if not isinstance(value, Estimate):
         return place | {"value": value}
-    place |= {name: getattr(value, name) for name in _OF_AN_ESTIMATE}
-    return place | {name: value.group.get(name) for name in _OF_ITS_GROUP}
+    place |= {name: getattr(value, name) for name in _ESTIMATE_KEYS}
+    return place | {name: value.group.get(name) for name in _GROUP_KEYS}

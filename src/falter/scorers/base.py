@@ -83,7 +83,8 @@ def safe_score(scorer: Scorer, case: Case) -> Score:
     """
     try:
         score = scorer.score(case)
-        return replace(score, extracted=without_surrogates(score.extracted))
+        extracted = without_surrogates(score.extracted)
+        return score if extracted == score.extracted else replace(score, extracted=extracted)
     except FalterError:
         raise
     except Exception as error:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from falter.records.errors import DuplicateName, InvalidValue, UnknownName
 from falter.records.types import EstimateStatus
 from falter.stats.intervals import Interval, check_level, no_interval, wilson_interval
-from falter.stats.resampling import MOST_SUMS, bootstrap, bootstrap_of_sums
+from falter.stats.resampling import MAX_SUMS, bootstrap, bootstrap_of_sums
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -81,7 +81,7 @@ def exact_agreement(
     check_level(level)
     if over not in ("items", "pairs"):
         raise InvalidValue("over", over, "'items' (all equal) or 'pairs' (pooled)")
-    counts, _, excluded = _counts(ratings)
+    counts, _, excluded = _rating_counts(ratings)
     # For each item with m ratings: the number that agrees, and the number it is compared with.
     m = counts.sum(axis=1)
     if over == "items":
@@ -93,8 +93,8 @@ def exact_agreement(
     def share(sums: Floats) -> Floats:
         return np.asarray(sums[:, 0] / sums[:, 1])
 
-    enough = len(agreeing) > 0
-    if not enough:
+    has_items = len(agreeing) > 0
+    if not has_items:
         interval = no_interval(level)
     elif over == "items":
         interval = wilson_interval(float(agreeing[:, 0].sum()), len(agreeing), level=level)
@@ -103,8 +103,8 @@ def exact_agreement(
             agreeing, share, replications=replications, level=level, seed=seed
         )
     return Agreement(
-        value=float(share(agreeing.sum(axis=0)[None])[0]) if enough else None,
-        status="ok" if enough else "insufficient_data",
+        value=float(share(agreeing.sum(axis=0)[None])[0]) if has_items else None,
+        status="ok" if has_items else "insufficient_data",
         interval=interval,
         items=len(agreeing),
         excluded=excluded,
@@ -152,7 +152,7 @@ def weighted_kappa(
     places = np.arange(len(labels)) / (len(labels) - 1.0)
     distance = np.abs(places[:, None] - places)
     distance = distance if weights == "linear" else distance**2
-    codes, raters = _codes(ratings, labels)
+    codes, raters = _rating_codes(ratings, labels)
     rated_twice = (codes != MISSING).sum(axis=1) >= 2
     used = codes[rated_twice]
     # Items x raters x labels, 1 for the given label, so that drawing items draws rows.
@@ -177,7 +177,7 @@ def weighted_kappa(
         return np.where(known > 0, sums / np.maximum(known, 1), math.nan)
 
     def interval() -> Interval:
-        if flat.shape[1] ** 2 > MOST_SUMS:
+        if flat.shape[1] ** 2 > MAX_SUMS:
             # With so many products of labels per item, drawing rows takes less memory.
             return bootstrap(flat, lambda rows: float(average((rows.T @ rows)[None])[0]), **options)
         joint = (flat[:, :, None] * flat[:, None, :]).reshape(len(flat), -1)
@@ -230,10 +230,10 @@ def krippendorff_alpha(
     check_level(level)
     if metric not in ("nominal", "ordinal", "interval"):
         raise InvalidValue("metric", metric, "'nominal', 'ordinal' or 'interval'")
-    counts, values, excluded = _counts(ratings)
+    counts, values, excluded = _rating_counts(ratings)
     places = np.arange(len(values), dtype=np.float64)
     if metric != "nominal":
-        places = _numbers(values, metric)
+        places = _as_floats(values, metric)
 
     # δ is 0 for equal values, so counting a rating as a pair with itself adds nothing.
     def alpha(rows: Floats) -> float:
@@ -242,7 +242,7 @@ def krippendorff_alpha(
 
     def interval() -> Interval:
         width = counts.shape[1]
-        if width**2 > MOST_SUMS:
+        if width**2 > MAX_SUMS:
             return bootstrap(counts, alpha, **options)
         weighted = counts / (counts.sum(axis=1) - 1.0)[:, None]
         pairs = (weighted[:, :, None] * counts[:, None, :]).reshape(len(counts), width**2)
@@ -324,28 +324,28 @@ def _check_labels(labels: Sequence[Hashable], weights: str) -> None:
         raise DuplicateName(f"A label is named twice: {list(labels)}")
 
 
-def _counts(ratings: ArrayLike) -> tuple[Floats, list[Any], int]:
+def _rating_counts(ratings: ArrayLike) -> tuple[Floats, list[Any], int]:
     """Return the units x values counts, the values, and the number of excluded units.
 
     Units with fewer than two ratings are excluded. Raise InvalidValue for ratings of mixed types,
     which have no order.
     """
-    table = _table(ratings)
+    table = _rating_table(ratings)
     distinct = {value for value in table.ravel().tolist() if not _is_missing(value)}
     try:
         values = sorted(distinct)
     except TypeError:
         kinds = sorted({type(value).__name__ for value in distinct})
         raise InvalidValue("ratings", kinds, "values of one type that can be sorted") from None
-    codes, _ = _codes(table, values)
+    codes, _ = _rating_codes(table, values)
     counts = (codes[:, :, None] == np.arange(len(values))).sum(axis=1).astype(np.float64)
     rated_twice = counts.sum(axis=1) >= 2
     return counts[rated_twice], values, int((~rated_twice).sum())
 
 
-def _codes(ratings: ArrayLike, labels: Sequence[Hashable]) -> tuple[Codes, int]:
+def _rating_codes(ratings: ArrayLike, labels: Sequence[Hashable]) -> tuple[Codes, int]:
     """Return the index of each rating in `labels`, -1 if missing, and the number of raters."""
-    table = _table(ratings)
+    table = _rating_table(ratings)
     places = {label: place for place, label in enumerate(labels)}
     codes = np.full(table.shape, MISSING, dtype=np.intp)
     for cell, value in np.ndenumerate(table):
@@ -356,7 +356,7 @@ def _codes(ratings: ArrayLike, labels: Sequence[Hashable]) -> tuple[Codes, int]:
     return codes, int(table.shape[1])
 
 
-def _table(ratings: ArrayLike) -> NDArray[Any]:
+def _rating_table(ratings: ArrayLike) -> NDArray[Any]:
     table = np.asarray(ratings, dtype=object)
     if table.ndim != 2:
         raise InvalidValue("ratings", table.shape, "items x raters")
@@ -368,7 +368,7 @@ def _is_missing(value: object) -> bool:
     return value is None or value != value
 
 
-def _numbers(values: Sequence[Any], metric: str) -> Floats:
+def _as_floats(values: Sequence[Any], metric: str) -> Floats:
     """Return the values as floats; raise InvalidValue for text and for infinite values."""
     texts = [value for value in values if isinstance(value, str)]
     if texts:
@@ -407,8 +407,8 @@ def spearman(first: ArrayLike, second: ArrayLike) -> Agreement:
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if x.ndim != 1 or x.shape != y.shape:
         raise InvalidValue("first, second", (x.shape, y.shape), "two vectors of the same length")
-    both = ~np.isnan(x) & ~np.isnan(y)
-    x, y = x[both], y[both]
+    both_known = ~np.isnan(x) & ~np.isnan(y)
+    x, y = x[both_known], y[both_known]
     value = None
     status: EstimateStatus = "ok"
     if len(x) < 3:
@@ -425,7 +425,7 @@ def spearman(first: ArrayLike, second: ArrayLike) -> Agreement:
         status=status,
         interval=no_interval(0.95, "resample the items behind the numbers"),
         items=len(x),
-        excluded=int((~both).sum()),
+        excluded=int((~both_known).sum()),
     )
 
 

@@ -75,7 +75,7 @@ def condition_intervals(
     check_level(level)
     width = cells.shape[1]
     method = "inverted chi-square, three moments"
-    means, residual = _by_unit(cells, codes, len(rest_left_out))
+    means, residual = _centred(cells, codes, len(rest_left_out))
     items = len(residual)
     if items < 3 or float(np.abs(residual).max()) <= 1e-13:
         return no_interval(level), no_interval(level)
@@ -85,17 +85,17 @@ def condition_intervals(
         level = 2.0 * NormalDist().cdf(student_quantile(level, items - 1)) - 1.0
     covariance = residual.T @ residual / (items - 1) / items
     plain = _moments(means, covariance, residual, 1.0, np.zeros(items))
-    low, high = (theta / (width - 1) for theta in _invert(plain, level))
+    low, high = (theta / (width - 1) for theta in _omega_interval(plain, level))
     variance = Interval(low=low, high=high, level=asked, method=method)
     if rest <= 0.0:
         return variance, no_interval(asked)
     influence = (items - 1) * (rest_left_out.mean() - rest_left_out) * (width - 1)
     shared = _moments(means, covariance, residual, rest * (width - 1), influence)
-    low, high = (1.0 - 1.0 / (1.0 + odds) for odds in _invert(shared, level))
+    low, high = (1.0 - 1.0 / (1.0 + odds) for odds in _omega_interval(shared, level))
     return variance, Interval(low=low, high=high, level=asked, method=method)
 
 
-def _by_unit(cells: Floats, codes: NDArray[np.intp] | None, units: int) -> tuple[Floats, Floats]:
+def _centred(cells: Floats, codes: NDArray[np.intp] | None, units: int) -> tuple[Floats, Floats]:
     """Return the condition means less their mean, and the units x conditions residuals with mean 0.
 
     A unit is a cluster, an item, or a group of items if there are fewer leave-out values than
@@ -106,10 +106,10 @@ def _by_unit(cells: Floats, codes: NDArray[np.intp] | None, units: int) -> tuple
         centred = cells - cells.mean(axis=1, keepdims=True)
         means = centred.mean(axis=0)
         return means, centred - means
-    seen = ~np.isnan(cells)
-    counts = seen.sum(axis=0)
-    means = np.where(seen, cells, 0.0).sum(axis=0) / counts
-    rows = np.where(seen, cells - means, 0.0) / counts
+    present = ~np.isnan(cells)
+    counts = present.sum(axis=0)
+    means = np.where(present, cells, 0.0).sum(axis=0) / counts
+    rows = np.where(present, cells - means, 0.0) / counts
     if codes is None and units < len(cells):
         codes = np.arange(len(cells)) % units
     if codes is not None:
@@ -145,12 +145,12 @@ def _moments(
     )
 
 
-def _invert(m: _Moments, level: float) -> tuple[float, float]:
+def _omega_interval(m: _Moments, level: float) -> tuple[float, float]:
     """Return the ends of the ω at which both tail probabilities of Q are at least (1 − level)/2."""
     from scipy.special import gammaincinv
 
     tail = (1.0 - level) / 2.0
-    low = 0.0 if _tail_probability(0.0, m) >= tail else _solve(m, tail)
+    low = 0.0 if _tail_probability(0.0, m) >= tail else _omega_at(m, tail)
     # If the conditions differ less than expected by chance, the upper limit is computed from the
     # median of Q instead. Without this rule the interval of the luckiest data shrank to the point
     # 0. The rule raises the coverage near 0 to at most 97.5 %. Source: Cowan, Cranmer, Gross and
@@ -158,10 +158,10 @@ def _invert(m: _Moments, level: float) -> tuple[float, float]:
     shape = m.trace2**3 / (2.0 * m.trace3**2)
     median = (float(gammaincinv(shape, 0.5)) - shape) / math.sqrt(shape)
     at_least_median = max(m.observed, median * math.sqrt(2.0 * m.trace2))
-    return low, _solve(replace(m, observed=at_least_median), 1.0 - tail)
+    return low, _omega_at(replace(m, observed=at_least_median), 1.0 - tail)
 
 
-def _solve(m: _Moments, target: float) -> float:
+def _omega_at(m: _Moments, target: float) -> float:
     """Return the ω at which D exceeds its observed value with probability `target`, by bisection.
 
     The result is infinite if no ω below a very large limit reaches `target`.

@@ -23,8 +23,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 # Values of p01 in units of its largest value, denser near 0, where the size of the test changes
 # fastest.
-GRID = np.concatenate(([0.0], np.square(np.linspace(0.02, 1.0, 40))))
-REACH = 6.0  # standard deviations of b on each side that are summed over
+RISE_GRID = np.concatenate(([0.0], np.square(np.linspace(0.02, 1.0, 40))))
+SUM_RANGE_SD = 6.0  # standard deviations of b on each side that are summed over
 
 
 def noninferiority_z(fell: ArrayLike, rose: ArrayLike, pairs: int, margin: float) -> Floats:
@@ -35,7 +35,7 @@ def noninferiority_z(fell: ArrayLike, rose: ArrayLike, pairs: int, margin: float
     The score is large if (b − c)/n is far below the margin δ. It falls with b and grows with c. The
     counts may be arrays. Source: Tango (1998).
     """
-    _check(pairs, margin)
+    _check_arguments(pairs, margin)
     b, c = np.asarray(fell, dtype=np.float64), np.asarray(rose, dtype=np.float64)
     n, d = float(pairs), margin
     w = (2.0 * n - b + c) * d - b - c
@@ -59,12 +59,12 @@ def noninferiority_p(fell: int, rose: int, pairs: int, margin: float) -> float:
     any α in at most the share α of studies, however few pairs changed. It is 1 if b − c >= n times
     the margin. Source: Hsueh, Liu and Chen (2001).
     """
-    _check(pairs, margin)
+    _check_arguments(pairs, margin)
     if fell < 0 or rose < 0 or fell + rose > pairs:
         raise InvalidValue("fell, rose", (fell, rose), f"counts of at most {pairs} pairs in all")
     if fell - rose >= pairs * margin:  # no evidence for a difference below the margin
         return 1.0
-    return _size(float(noninferiority_z(fell, rose, pairs, margin)), pairs, margin)
+    return _max_error(float(noninferiority_z(fell, rose, pairs, margin)), pairs, margin)
 
 
 def paired_upper_limit(fell: int, rose: int, pairs: int, *, error: float) -> float:
@@ -90,7 +90,7 @@ def _upper_limit(fell: int, rose: int, pairs: int, error: float) -> float:
     def excess(margin: float) -> float:
         """Return a number above 0 if the margin is not excluded; nearly linear in the margin."""
         p = noninferiority_p(fell, rose, pairs, margin)
-        return normal_quantile(1.0 - 2.0 * error) - _upper_quantile(p)
+        return normal_quantile(1.0 - 2.0 * error) - _upper_z(p)
 
     at_low, at_high = excess(low), excess(high)
     if at_low <= 0.0:
@@ -120,7 +120,7 @@ def noninferiority_critical_z(pairs: int, margin: float, *, error: float) -> flo
 
     The result is infinite if even a score of 8 is exceeded more often.
     """
-    return _critical(int(pairs), float(margin), float(error))
+    return _critical_z(int(pairs), float(margin), float(error))
 
 
 def noninferiority_power(
@@ -133,88 +133,88 @@ def noninferiority_power(
     z = noninferiority_critical_z(pairs, margin, error=error)
     if math.isinf(z):
         return 0.0
-    return _Counts.enough(z, pairs, margin, most=p_fall).chance(p_fall, p_rise)
+    return _CriticalRegion.of_score(z, pairs, margin, most=p_fall).chance(p_fall, p_rise)
 
 
 @lru_cache(maxsize=512)
-def _critical(pairs: int, margin: float, error: float) -> float:
+def _critical_z(pairs: int, margin: float, error: float) -> float:
     low, high = 0.5, 8.0
-    if _size(high, pairs, margin) > error:
+    if _max_error(high, pairs, margin) > error:
         return math.inf
     while high - low > 1e-4:
         middle = (low + high) / 2.0
-        too_often = any(chance > error for chance in _chances(middle, pairs, margin))
+        too_often = any(chance > error for chance in _error_rates(middle, pairs, margin))
         low, high = (middle, high) if too_often else (low, middle)
     return high
 
 
 @lru_cache(maxsize=4096)
-def _size(z: float, pairs: int, margin: float) -> float:
+def _max_error(z: float, pairs: int, margin: float) -> float:
     """Return the maximum over p01 of P(score >= z) if p10 − p01 equals the margin."""
-    return max(_chances(z, pairs, margin))
+    return max(_error_rates(z, pairs, margin))
 
 
-def _chances(z: float, pairs: int, margin: float) -> Iterator[float]:
+def _error_rates(z: float, pairs: int, margin: float) -> Iterator[float]:
     """Yield P(score >= z) for each p01 of the grid if p10 − p01 equals the margin."""
-    rises = (1.0 - margin) / 2.0 * GRID
-    counts = _Counts.enough(z, pairs, margin, most=float(rises[-1]) + margin)
+    rises = (1.0 - margin) / 2.0 * RISE_GRID
+    counts = _CriticalRegion.of_score(z, pairs, margin, most=float(rises[-1]) + margin)
     return (counts.chance(q + margin, q) for q in rises)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Counts:
-    """A critical region: the smallest sufficient number of rises for every number of falls."""
+class _CriticalRegion:
+    """Critical region: for every number of falls, the smallest number of rises that rejects."""
 
     pairs: int
-    least: Ints
-    ways: Floats  # the logarithm of n over b
+    min_rises: Ints
+    log_choose: Floats  # the logarithm of n over b
 
     @classmethod
-    def enough(cls, z: float, pairs: int, margin: float, *, most: float) -> _Counts:
+    def of_score(cls, z: float, pairs: int, margin: float, *, most: float) -> _CriticalRegion:
         """Return the region of scores of at least z; `most` is the largest chance of a fall."""
         from scipy.special import gammaln
 
-        fell = np.arange(_reach(pairs, most)[1] + 1)
+        fell = np.arange(_range_of_falls(pairs, most)[1] + 1)
         low, high = np.full(len(fell), -1), pairs - fell + 1  # too few; enough, or impossible
         while int((high - low).max()) > 1:
             middle = (low + high) // 2
             # Where low and high are neighbours, the middle is `low` and changes nothing.
             score = noninferiority_z(fell, np.maximum(middle, 0), pairs, margin)
-            fits = (score >= z - 1e-9) & (middle >= 0)
-            low, high = np.where(fits, low, middle), np.where(fits, middle, high)
-        ways = gammaln(pairs + 1) - gammaln(fell + 1) - gammaln(pairs - fell + 1)
-        return cls(pairs=pairs, least=high, ways=ways)
+            is_enough = (score >= z - 1e-9) & (middle >= 0)
+            low, high = np.where(is_enough, low, middle), np.where(is_enough, middle, high)
+        log_choose = gammaln(pairs + 1) - gammaln(fell + 1) - gammaln(pairs - fell + 1)
+        return cls(pairs=pairs, min_rises=high, log_choose=log_choose)
 
     def chance(self, p_fall: float, p_rise: float) -> float:
-        """Return Σ_b P(B = b) P(C >= least | b)."""
+        """Return Σ_b P(B = b) P(C >= min_rises | b)."""
         from scipy.special import bdtrc, xlog1py, xlogy
 
-        first, last = _reach(self.pairs, p_fall)
-        b = np.arange(first, min(last + 1, len(self.least)))
-        least, rest = self.least[b], self.pairs - b
-        mass = np.exp(self.ways[b] + xlogy(b, p_fall) + xlog1py(rest, -p_fall))
+        first, last = _range_of_falls(self.pairs, p_fall)
+        b = np.arange(first, min(last + 1, len(self.min_rises)))
+        min_rises, rest = self.min_rises[b], self.pairs - b
+        mass = np.exp(self.log_choose[b] + xlogy(b, p_fall) + xlog1py(rest, -p_fall))
         share = min(1.0, p_rise / (1.0 - p_fall)) if p_fall < 1.0 else 0.0
         tail = np.ones(len(b))
-        some = least > 0
-        tail[some] = bdtrc(np.minimum(least[some] - 1, rest[some]), rest[some], share)
-        return float(min(1.0, mass @ np.where(least <= rest, tail, 0.0)))
+        some = min_rises > 0
+        tail[some] = bdtrc(np.minimum(min_rises[some] - 1, rest[some]), rest[some], share)
+        return float(min(1.0, mass @ np.where(min_rises <= rest, tail, 0.0)))
 
 
-def _upper_quantile(p: float) -> float:
+def _upper_z(p: float) -> float:
     """Return the standard normal value that is exceeded with probability `p`."""
     return NormalDist().inv_cdf(1.0 - min(max(p, 1e-15), 1.0 - 1e-15))
 
 
-def _reach(pairs: int, chance: float) -> tuple[int, int]:
+def _range_of_falls(pairs: int, chance: float) -> tuple[int, int]:
     """Return the smallest and largest number of falls with a probability that matters."""
-    spread = REACH * (math.sqrt(pairs * chance * (1.0 - chance)) + 1.0)
+    spread = SUM_RANGE_SD * (math.sqrt(pairs * chance * (1.0 - chance)) + 1.0)
     return (
         max(0, math.floor(pairs * chance - spread)),
         min(pairs, math.ceil(pairs * chance + spread)),
     )
 
 
-def _check(pairs: int, margin: float) -> None:
+def _check_arguments(pairs: int, margin: float) -> None:
     if pairs < 1:
         raise InvalidValue("pairs", pairs, "a number of pairs, 1 or more")
     if not 0.0 < margin < 1.0:
@@ -232,12 +232,12 @@ def equivalence_p(mean: ItemMean, *, margin: float) -> float | None:
         return None
     if not abs(mean.value) < margin:
         return 0.5
-    return None if mean.how is None else _equivalence(mean.how, margin)
+    return None if mean.how is None else _equivalence_p(mean.how, margin)
 
 
 @lru_cache(maxsize=4096)  # with few items, many recipes have equal counts
-def _equivalence(how: Inference, margin: float) -> float:
-    """Return the smallest such α from the parts of which the intervals of a mean are computed."""
+def _equivalence_p(how: Inference, margin: float) -> float:
+    """Return `equivalence_p` from the parts of which a mean's intervals are computed."""
 
     def is_inside(alpha: float) -> bool:
         interval = how.interval(1.0 - 2.0 * alpha)

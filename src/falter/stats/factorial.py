@@ -17,7 +17,7 @@ from falter.stats.clusters import cluster_codes
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 # An effect counts as aliased if the earlier effects leave at most this share of its length.
-ALIASED = 1e-9
+ALIAS_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +104,11 @@ def anova(
 
     if eta not in ("total", "with_intercept"):
         raise InvalidValue("eta", eta, "'total' or 'with_intercept'")
-    y, labels, blocks, excluded = _rows(scores, factors, block)
-    raw, own = _contrasts(labels, blocks)
+    y, labels, blocks, excluded = _rows_with_score(scores, factors, block)
+    raw, indices = _contrasts(labels, blocks)
     # Within blocks there is no intercept, so no column of ones precedes the terms.
     if products:
-        raw, own = _with_products(raw, own, offset=0 if blocks is not None else 1)
+        raw, indices = _with_products(raw, indices, offset=0 if blocks is not None else 1)
     columns = np.hstack([np.ones((len(y), 1)), raw]) if blocks is None else _within(raw, blocks)
     y_within = y if blocks is None else _within(y[:, None], blocks)[:, 0]
     # SS_total and SS_residual, set to 0 if only a rounding error is left of them
@@ -122,7 +122,7 @@ def anova(
     status: EstimateStatus = "ok" if residual > 0.0 else "undefined_zero_variance"
     if residual_freedom < 1:
         status = "insufficient_data"
-    intercept = _intercept(raw, columns, y, y_within, blocks)
+    intercept = _intercept_squares(raw, columns, y, y_within, blocks)
     denominator = total + (intercept if eta == "with_intercept" else 0.0)
 
     def row(name: str, sum_squares: float, freedom: int) -> AnovaTerm:
@@ -141,7 +141,7 @@ def anova(
         )
 
     terms = []
-    for name, places in own.items():
+    for name, places in indices.items():
         # SS of a term: the increase of the residual sum of squares without it
         without = np.delete(columns, places, axis=1)
         terms.append(row(name, max(0.0, _residual(without, y_within) - with_all), len(places)))
@@ -185,11 +185,11 @@ def _contrasts(
 
 
 def _with_products(
-    raw: Floats, own: Mapping[str, list[int]], offset: int
+    raw: Floats, indices: Mapping[str, list[int]], offset: int
 ) -> tuple[Floats, dict[str, list[int]]]:
     """Return the columns and the terms, with the products of every two factors added to both."""
-    columns, terms = [*raw.T], dict(own)
-    for (a, places), (b, others) in combinations(own.items(), 2):
+    columns, terms = [*raw.T], dict(indices)
+    for (a, places), (b, others) in combinations(indices.items(), 2):
         start = len(columns) + offset
         columns += [raw[:, i - offset] * raw[:, j - offset] for i in places for j in others]
         terms[f"{a} × {b}"] = list(range(start, len(columns) + offset))
@@ -222,11 +222,11 @@ def _check_aliases(
             # with the block.
             column = column if blocks is None else _within(column, blocks)
             effect = f"{name}={distinct[level]}"
-            rest = column - basis @ (basis.T @ column)
+            residual = column - basis @ (basis.T @ column)
             # Twice, because the first pass leaves rounding errors as large as a nearly aliased
             # effect.
-            rest = rest - basis @ (basis.T @ rest)
-            if np.linalg.norm(rest) <= ALIASED * size:
+            residual = residual - basis @ (basis.T @ residual)
+            if np.linalg.norm(residual) <= ALIAS_TOLERANCE * size:
                 aliases = _aliases(column, columns, effects) + ["the block"] * (blocks is not None)
                 raise InvalidValue(
                     "factors",
@@ -235,7 +235,7 @@ def _check_aliases(
                     f"{', '.join(aliases or effects[:1])}",
                     hint="leave one of the aliased factors out, or add scores that separate them",
                 )
-            basis = np.hstack([basis, rest / np.linalg.norm(rest)])
+            basis = np.hstack([basis, residual / np.linalg.norm(residual)])
             columns, effects = np.hstack([columns, column]), [*effects, effect]
 
 
@@ -260,7 +260,7 @@ def _levels(labels: Sequence[Hashable]) -> list[Hashable]:
         return distinct
 
 
-def _intercept(
+def _intercept_squares(
     raw: Floats, columns: Floats, y: Floats, y_within: Floats, blocks: Places | None
 ) -> float:
     """Return the sum of squares of the mean of all cells.
@@ -299,7 +299,7 @@ def _block_means(columns: Floats, blocks: Places) -> Floats:
     return np.asarray(sums / sizes[:, None])
 
 
-def _rows(
+def _rows_with_score(
     scores: ArrayLike,
     factors: Mapping[str, Sequence[Hashable]],
     block: Sequence[Hashable] | None,

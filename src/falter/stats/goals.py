@@ -244,7 +244,7 @@ class BrittlenessPrecision(_HalfWidth):
         """Return the variance of the influence of an item with k requested cells."""
         p, share = self.accuracy, 1.0 - 1.0 / self.conditions
         right = np.arange(k + 1.0)
-        chance = _beta_binomial(k, p, max(0.0, 1.0 - self.brittleness / share))
+        chance = _beta_binomial_probabilities(k, p, max(0.0, 1.0 - self.brittleness / share))
         v = share * right * (k - right) / (k * (k - 1.0))
         # The denominator p (1 − p) is estimated from the same items; its derivative is 1 − 2p.
         influence = v - self.brittleness * (1.0 - 2.0 * p) * right / k
@@ -292,7 +292,7 @@ class RankingPower(_MeanOverConditions):
         return normal_quantile(1.0 - 2.0 * (1.0 - self.power) / (self.models - 1))
 
 
-def _beta_binomial(trials: int, share: float, correlation: float) -> Floats:
+def _beta_binomial_probabilities(trials: int, share: float, correlation: float) -> Floats:
     """Return the probabilities of c = 0 … n successes in n trials with a correlation ρ from 0 to 1.
 
         (n over c) Π_{i<c} (s(1 − ρ) + iρ) Π_{i<n−c} ((1 − s)(1 − ρ) + iρ) / Π_{i<n} (1 − ρ + iρ)

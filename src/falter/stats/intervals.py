@@ -10,7 +10,7 @@ from statistics import NormalDist
 
 from falter.records.errors import InvalidValue
 
-EFFECTIVE = "agresti-coull, effective number of answers"
+EFFECTIVE_METHOD = "agresti-coull, effective number of answers"
 # With fewer items that carry the rarer side, the data do not show how much items differ. With a
 # limit of 10, intervals covered 86 % in the worst simulated case; with 15, 91.8 %.
 INFORMATIVE_ITEMS = 20.0
@@ -328,16 +328,16 @@ class Rate:
 
     def answers(self, level: float) -> float:
         """Return the number of independent answers that the mean is worth at a confidence level."""
-        alone = 1.0 / self.items
+        per_item = 1.0 / self.items
         if self.own is not None:
             ratio = quantile_ratio(level, self.freedom)
-            alone = self._mixed(self.own, 1.0 / self.items) / ratio**2
+            per_item = self._shrunk_towards(self.own, 1.0 / self.items) / ratio**2
         if self.by_cluster is None:
-            return 1.0 / alone
+            return 1.0 / per_item
         floor = (1.0 + (self.size - 1.0) * ASSUMED_CORRELATION) / self.items
         ratio = quantile_ratio(level, self.cluster_freedom)
         return 1.0 / max(
-            alone, self._mixed(self.by_cluster, max(self.by_cluster, floor)) / ratio**2
+            per_item, self._shrunk_towards(self.by_cluster, max(self.by_cluster, floor)) / ratio**2
         )
 
     def interval(self, level: float) -> Interval:
@@ -346,12 +346,12 @@ class Rate:
         right = min(1.0, max(0.0, self.value)) * answers
         method = "agresti-coull"
         if self.own is not None or self.by_cluster is not None:
-            method = EFFECTIVE if self.by_cluster is None else f"{EFFECTIVE}, CR2"
+            method = EFFECTIVE_METHOD if self.by_cluster is None else f"{EFFECTIVE_METHOD}, CR2"
         return replace(agresti_coull(right, answers, level=level), method=method)
 
-    def _mixed(self, seen: float, floor: float) -> float:
+    def _shrunk_towards(self, observed: float, floor: float) -> float:
         weight = min(1.0, self.informative / INFORMATIVE_ITEMS)
-        return weight * seen + (1.0 - weight) * floor
+        return weight * observed + (1.0 - weight) * floor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,9 +70,9 @@ def budget_layout(
     conditions is equally likely. The conditions of an item depend on no outcome and on no model.
     """
     spend = np.asarray(costs, dtype=np.float64)
-    _check(items, spend, budget)
+    _check_budget(items, spend, budget)
     count, width = len(items), len(spend)
-    order = sorted(range(count), key=lambda i: (_draw(items[i], seed), items[i]))
+    order = sorted(range(count), key=lambda i: (_uniform_draw(items[i], seed), items[i]))
     if budget >= count * spend.sum():
         return Layout(
             mask=np.ones((count, width), dtype=np.bool_),
@@ -84,18 +84,18 @@ def budget_layout(
     # 1e-9: a budget that is exact for k conditions must not lose one of them to rounding.
     per_item = 1 + math.floor((budget / count - first) / other + 1e-9)
     if per_item < min_cells:
-        asked, per_item, more = math.floor(budget / (first + (min_cells - 1) * other)), min_cells, 0
+        used, per_item, extra = math.floor(budget / (first + (min_cells - 1) * other)), min_cells, 0
     else:
-        asked, per_item = count, min(per_item, width - 1)
-        more = math.floor((budget - count * (first + (per_item - 1) * other)) / other)
+        used, per_item = count, min(per_item, width - 1)
+        extra = math.floor((budget - count * (first + (per_item - 1) * other)) / other)
     mask = np.zeros((count, width), dtype=np.bool_)
     # A separate draw decides which items get one more condition, independent of `order`.
-    ranked = sorted(order[:asked], key=lambda i: (_draw(items[i], seed, "more"), items[i]))
-    for group, conditions in ((ranked[:more], per_item + 1), (ranked[more:], per_item)):
+    ranked = sorted(order[:used], key=lambda i: (_uniform_draw(items[i], seed, "more"), items[i]))
+    for group, conditions in ((ranked[:extra], per_item + 1), (ranked[extra:], per_item)):
         keys = [items[i] for i in sorted(group)]
         if keys:
             mask[sorted(group)] = balanced_mask(keys, width, conditions, seed=seed, baseline=0)
-    order = order[:asked]
+    order = order[:used]
     # The mask is balanced in cells, so conditions of different costs can exceed the budget.
     while order and float((mask @ spend).sum()) > budget:
         mask[order.pop()] = False
@@ -152,11 +152,11 @@ def planned_half_widths(
     return widths
 
 
-def _draw(key: str, seed: int, name: str = "order") -> float:
+def _uniform_draw(key: str, seed: int, name: str = "order") -> float:
     return Rng(step_seed(seed, f"layout {name}", 1, 0, key, 0)).random()
 
 
-def _check(items: Sequence[str], costs: Floats, budget: float) -> None:
+def _check_budget(items: Sequence[str], costs: Floats, budget: float) -> None:
     if costs.ndim != 1 or len(costs) < 2 or not (costs > 0.0).all():
         raise InvalidValue("costs", costs, "a number above 0 for two conditions or more")
     if len(set(items)) < len(items) or not items:
@@ -206,11 +206,11 @@ def balanced_mask(
     mask = np.zeros((len(items), conditions), dtype=np.bool_)
     if baseline is not None:
         mask[:, baseline] = True
-    mask[:, others] = _balanced(chosen, draws)
+    mask[:, others] = _balance_conditions(chosen, draws)
     return mask
 
 
-def _balanced(mask: Mask, draws: Floats) -> Mask:
+def _balance_conditions(mask: Mask, draws: Floats) -> Mask:
     """Exchange cells until the counts of all conditions differ by one at most.
 
     The counts of the items stay unchanged.
@@ -223,9 +223,9 @@ def _balanced(mask: Mask, draws: Floats) -> Mask:
         over = np.flatnonzero(counts > most if (counts > most).any() else counts > least)
         under = np.flatnonzero(counts < least if (counts < least).any() else counts < most)
         # The item whose draws for two conditions lie closest gives one up for the other.
-        had = np.where(mask[:, over], draws[:, over], -np.inf)
-        new = np.where(mask[:, under], np.inf, draws[:, under])
-        cost = new[:, None, :] - had[:, :, None]
+        given = np.where(mask[:, over], draws[:, over], -np.inf)
+        taken = np.where(mask[:, under], np.inf, draws[:, under])
+        cost = taken[:, None, :] - given[:, :, None]
         item, source, sink = np.unravel_index(int(np.argmin(cost)), cost.shape)
         mask[item, over[source]], mask[item, under[sink]] = False, True
         counts[over[source]] -= 1

@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 Surface = tuple[float, Floats, Floats]
 
 # Above this sigma 99.97 % of the latent variance is between items, and many nodes are needed.
-LARGEST_SIGMA = 100.0
+MAX_SIGMA = 100.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,13 +90,13 @@ def logistic_mixed(outcomes: ArrayLike, *, level: float = 0.95) -> LogisticMixed
     present = ~np.isnan(table)
     right, counts = np.nansum(table, axis=0), present.sum(axis=0)
     used = (right > 0.0) & (right < counts)
-    status, message = _obstacle(table, present, used)
+    status, message = _fit_obstacle(table, present, used)
     fit = covariance = None
     log_odds: list[float | None] = [None] * table.shape[1]
     if status == "ok":
         fit = _fit(group_items(table[:, used], present[:, used]))
-        if fit.sigma > LARGEST_SIGMA:
-            message = f"not fitted: sigma is above {LARGEST_SIGMA:g}"
+        if fit.sigma > MAX_SIGMA:
+            message = f"not fitted: sigma is above {MAX_SIGMA:g}"
             status, fit = "not_identified", None
     if fit is not None:
         message = fit.message
@@ -174,14 +174,14 @@ def _sigma_interval(fit: _Fit, level: float) -> Interval:
     error = 0.0 if fit.covariance is None else math.sqrt(fit.covariance[-1, -1])
     factor = max(1.05, math.exp(min(1.0, z * error / fit.sigma)) if error else 1.5)
     low = 0.0
-    if 2.0 * (fit.log_likelihood - _independent(fit.groups).log_likelihood) > z**2:
+    if 2.0 * (fit.log_likelihood - _fit_without_sigma(fit.groups).log_likelihood) > z**2:
         outer = fit.sigma / factor
         while r(math.log(outer)) <= 0.0:
             outer /= factor
         low = root(outer, fit.sigma)
     inner = fit.sigma or 0.05
     outer = inner * factor
-    while r(math.log(outer)) <= 0.0 and outer * factor <= 2.0 * LARGEST_SIGMA:
+    while r(math.log(outer)) <= 0.0 and outer * factor <= 2.0 * MAX_SIGMA:
         inner, outer = outer, outer * factor
     high = root(inner, outer) if r(math.log(outer)) > 0.0 else None
     return Interval(low=low, high=high, level=level, method="profile likelihood")
@@ -189,12 +189,12 @@ def _sigma_interval(fit: _Fit, level: float) -> Interval:
 
 def _fit(groups: Groups) -> _Fit:
     """Return the maximum over beta and sigma, or the fit with sigma 0 if it is as likely."""
-    independent = _independent(groups)
+    independent = _fit_without_sigma(groups)
     log_odds = independent.beta
     # Start at the best of sigma = 1/4, 1/2, 1, ... with the betas that keep the accuracies.
     best, start = -math.inf, np.append(log_odds, 0.0)
     sigma = 0.25
-    while sigma <= LARGEST_SIGMA:
+    while sigma <= MAX_SIGMA:
         candidate = np.append(log_odds / _attenuation(sigma), sigma)
         value = surface(candidate, groups)[0]
         if value < best:
@@ -222,7 +222,7 @@ def _fit(groups: Groups) -> _Fit:
     )
 
 
-def _independent(groups: Groups) -> _Fit:
+def _fit_without_sigma(groups: Groups) -> _Fit:
     """Return the fit with sigma 0: each beta is the log odds of its condition's accuracy."""
     counts = groups.sizes @ groups.masks
     p = groups.totals / counts
@@ -246,7 +246,7 @@ def _attenuation(sigma: float) -> float:
     return 1.0 / math.sqrt(1.0 + 0.346 * sigma**2)
 
 
-def _obstacle(
+def _fit_obstacle(
     table: Floats, present: NDArray[np.bool_], used: NDArray[np.bool_]
 ) -> tuple[EstimateStatus, str]:
     """Return the status, and the reason if no maximum exists.
@@ -321,7 +321,7 @@ def surface(point: Floats, groups: Groups) -> Surface:
     from scipy.special import expit
 
     beta, sigma = point[:-1], float(point[-1])
-    if abs(sigma) > 4.0 * LARGEST_SIGMA:
+    if abs(sigma) > 4.0 * MAX_SIGMA:
         return -math.inf, np.zeros(len(point)), np.eye(len(point))
     nodes, weights = normal_nodes(sigma, int(groups.masks.sum(axis=1).max()))
     log_odds = beta[:, None] + sigma * nodes

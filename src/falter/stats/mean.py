@@ -91,7 +91,7 @@ class ItemMean:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Counts:
+class _PairCounts:
     """A mean of differences of 0/1 scores, expressed as counts of pairs.
 
     `fell` and `rose` pairs of the size `scale` among `pairs` give the mean. `several` is True for
@@ -120,7 +120,7 @@ class _Counts:
         """Return the smaller of the numbers of changed and unchanged pairs."""
         return min(self.fell + self.rose, self.pairs - self.fell - self.rose)
 
-    def least_effect(self, size: float) -> float:
+    def min_design_effect(self, size: float) -> float:
         """Return the smallest design effect to assume for clusters of `size` items."""
         return assumed_design_effect(self.events(), size)
 
@@ -185,7 +185,7 @@ def item_mean(
     -------
     ItemMean
         Fewer than two items: insufficient_data. Fewer than 6 clusters: too_few_clusters, with a
-        value and no interval. Differences of 0/1 scores have the interval of `_counts`. Other
+        value and no interval. Differences of 0/1 scores have the interval of `_pair_counts`. Other
         values that are all equal have no interval, nor has a condition within a single cluster.
 
     Notes
@@ -205,9 +205,9 @@ def item_mean(
     Liang and Zeger (1986); Bell and McCaffrey (2002); Korn and Graubard (1998).
     """
     check_level(level)
-    matrix, weight = _checked(values, weights)
+    matrix, weight = _checked_arrays(values, weights)
     if clusters is None and apart is None and matrix.shape[1] == 1:
-        return _of_one_condition(matrix[:, 0], level)
+        return _mean_of_one_condition(matrix[:, 0], level)
     codes = cluster_codes(clusters, matrix.shape[0])
     # Keep the conditions, and then the items, that have at least one value.
     present = ~np.isnan(matrix)
@@ -216,7 +216,7 @@ def item_mean(
     rows = present.any(axis=1)
     matrix, present, codes = matrix[rows], present[rows], codes[rows]
     items = int(rows.sum())
-    unknown = ItemMean(
+    undefined = ItemMean(
         interval=no_interval(level),
         items=items,
         excluded=int((~rows).sum()),
@@ -224,7 +224,7 @@ def item_mean(
         clusters=None if clusters is None else len(np.unique(codes)),
     )
     if items < 2:
-        return unknown
+        return undefined
     # x̄ and the error of independent items, set to 0 if equal values leave a rounding error only
     weight = weight / weight.sum()
     counts = present.sum(axis=0)
@@ -233,17 +233,17 @@ def item_mean(
     rounding = 1e-14 * float(np.abs(means).max())
     error = float(np.sqrt(items / (items - 1) * np.square(residuals @ (weight / counts)).sum()))
     error = 0.0 if error <= rounding else error
-    pairs = _counts(matrix, present, weight / counts)
-    known = replace(unknown, value=float(means @ weight), status="ok")
+    pairs = _pair_counts(matrix, present, weight / counts)
+    estimated = replace(undefined, value=float(means @ weight), status="ok")
     apart = None if apart is None else replace(apart, value=float(means @ weight))
     if clusters is None:
-        return _of_items(known, error, pairs, apart)
-    if few := too_few_clusters(known.clusters):
-        return replace(known, status="too_few_clusters", interval=no_interval(level, few))
+        return _infer_over_items(estimated, error, pairs, apart)
+    if few := too_few_clusters(estimated.clusters):
+        return replace(estimated, status="too_few_clusters", interval=no_interval(level, few))
     parts = cluster_parts(residuals, present, codes)
     by_cluster = parts.error(weight)
-    return _of_clusters(
-        known,
+    return _infer_over_clusters(
+        estimated,
         error,
         0.0 if by_cluster <= rounding else by_cluster,
         parts.freedom(weight, counts),
@@ -253,7 +253,7 @@ def item_mean(
     )
 
 
-def _of_one_condition(values: Floats, level: float) -> ItemMean:
+def _mean_of_one_condition(values: Floats, level: float) -> ItemMean:
     """Return `item_mean` of independent items in one condition, the most frequent case, faster."""
     present = ~np.isnan(values)
     used = np.ascontiguousarray(values[present])
@@ -273,10 +273,10 @@ def _of_one_condition(values: Floats, level: float) -> ItemMean:
     fell, rose = int((used == 1.0).sum()), int((used == -1.0).sum())
     pairs = None
     if fell + rose + int((used == 0.0).sum()) == items:
-        pairs = _Counts(
+        pairs = _PairCounts(
             fell=float(fell), rose=float(rose), pairs=float(items), scale=1.0, several=False
         )
-    return _of_items(replace(mean, value=value, status="ok"), error, pairs)
+    return _infer_over_items(replace(mean, value=value, status="ok"), error, pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,7 +291,7 @@ class Inference:
     value: float
     error: float
     freedom: float
-    pairs: _Counts | None
+    pairs: _PairCounts | None
     least: float | None
     method: str
     apart: Between | None = None
@@ -308,7 +308,7 @@ class Inference:
 
     def interval(self, level: float) -> Interval:
         """Return the two-sided interval, widened to contain the interval of `apart` if known."""
-        interval = self._of_differences(level)
+        interval = self._own_interval(level)
         apart = None if self.apart is None else self.apart.interval(level)
         if apart is None or apart.low is None:
             return interval
@@ -316,7 +316,7 @@ class Inference:
         whole = apart if interval.low is None else outer(interval, apart)
         return replace(whole, method=f"{interval.method}, holding MOVER of both means")
 
-    def _of_differences(self, level: float) -> Interval:
+    def _own_interval(self, level: float) -> Interval:
         if self.pairs is not None:
             interval, share = self.pairs.interval(self.value, level), self.share(level)
             if share < 1.0:
@@ -335,17 +335,17 @@ class Inference:
 
     def p_value(self) -> float | None:
         """Return the smallest error rate at which `interval` excludes 0; None without a test."""
-        own = self._of_differences_p()
+        own = self._own_p_value()
         if own is None or self.apart is None:
             return own
         return max(own, least_error(self.apart.excludes_zero))
 
-    def _of_differences_p(self) -> float | None:
+    def _own_p_value(self) -> float | None:
         if self.pairs is None:
             return self.students_p()
         if self.least is None:
-            return _inverted_alone(self.pairs)
-        return _inverted(self.pairs, self.share)
+            return _inversion_p_of_items(self.pairs)
+        return _inversion_p(self.pairs, self.share)
 
     def students_p(self) -> float | None:
         """Return the p-value of Student's two-sided test.
@@ -359,8 +359,8 @@ class Inference:
         return float(2.0 * stdtr(self.freedom, -abs(self.value / self.error)))
 
 
-def _of_items(
-    mean: ItemMean, error: float, pairs: _Counts | None, apart: Between | None = None
+def _infer_over_items(
+    mean: ItemMean, error: float, pairs: _PairCounts | None, apart: Between | None = None
 ) -> ItemMean:
     """Return the mean with the interval and the test of independent items."""
     value, freedom = mean.value or 0.0, float(mean.items - 1)
@@ -377,12 +377,12 @@ def _of_items(
     )
 
 
-def _of_clusters(
+def _infer_over_clusters(
     mean: ItemMean,
     error: float,
     by_cluster: float,
     freedom: float,
-    pairs: _Counts | None,
+    pairs: _PairCounts | None,
     size: float,
     apart: Between | None,
 ) -> ItemMean:
@@ -403,7 +403,7 @@ def _of_clusters(
         error=by_cluster or error,
         freedom=freedom,
         pairs=pairs,
-        least=design_effect if pairs is None else max(design_effect, pairs.least_effect(size)),
+        least=design_effect if pairs is None else max(design_effect, pairs.min_design_effect(size)),
         method="t over clusters, CR2"
         if by_cluster > 0.0
         else "t over items, as the clusters do not differ",
@@ -419,16 +419,16 @@ def _of_clusters(
     )
 
 
-def _inverted(pairs: _Counts, share: Callable[[float], float]) -> float:
+def _inversion_p(pairs: _PairCounts, share: Callable[[float], float]) -> float:
     """Return the smallest error rate at which the interval excludes 0."""
     if pairs.fell == pairs.rose:
         return 1.0
 
     def excludes(level: float) -> bool:
-        each = share(level)
-        if not pairs.excludes_zero(level, each):
+        weight = share(level)
+        if not pairs.excludes_zero(level, weight):
             return False
-        return each == 1.0 or pairs.excludes_zero(level, 1.0)
+        return weight == 1.0 or pairs.excludes_zero(level, 1.0)
 
     return least_error(excludes)
 
@@ -458,12 +458,12 @@ def bisect_error(
 
 
 @lru_cache(maxsize=4096)  # with few items, many recipes have equal counts
-def _inverted_alone(pairs: _Counts) -> float:
-    """Return `_inverted` of independent items, for which every pair counts in full."""
-    return _inverted(pairs, lambda level: 1.0)
+def _inversion_p_of_items(pairs: _PairCounts) -> float:
+    """Return `_inversion_p` of independent items, for which every pair counts in full."""
+    return _inversion_p(pairs, lambda level: 1.0)
 
 
-def _counts(matrix: Floats, present: NDArray[np.bool_], shares: Floats) -> _Counts | None:
+def _pair_counts(matrix: Floats, present: NDArray[np.bool_], shares: Floats) -> _PairCounts | None:
     """Return the mean of n parts x, from differences of 0/1 scores, as counts of changed pairs.
 
         s = Σ x² / Σ |x|        b = Σ x⁺ / s        c = Σ x⁻ / s
@@ -481,7 +481,7 @@ def _counts(matrix: Floats, present: NDArray[np.bool_], shares: Floats) -> _Coun
     magnitude = float(np.abs(parts).sum())
     scale = float(np.square(parts).sum()) / magnitude if magnitude > 0.0 else 1.0
     b, c = float(parts[parts > 0].sum()) / scale, float(-parts[parts < 0].sum()) / scale
-    return _Counts(
+    return _PairCounts(
         fell=b,
         rose=c,
         pairs=max(float(len(parts)), b + c),
@@ -490,7 +490,7 @@ def _counts(matrix: Floats, present: NDArray[np.bool_], shares: Floats) -> _Coun
     )
 
 
-def _checked(values: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats]:
+def _checked_arrays(values: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats]:
     """Return the values as items x conditions, and one weight per condition, both checked."""
     matrix = np.asarray(values, dtype=np.float64)
     matrix = matrix[:, None] if matrix.ndim == 1 else matrix

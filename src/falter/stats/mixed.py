@@ -101,7 +101,7 @@ def mixed_effects(
     from scipy.special import erfc
 
     check_level(level)
-    y, columns, groups, excluded = _rows(scores, fixed, random)
+    y, columns, groups, excluded = _rows_with_score(scores, fixed, random)
     status: EstimateStatus = "ok"
     if len(y) < len(columns) + 2:
         status = "insufficient_data"
@@ -113,7 +113,7 @@ def mixed_effects(
             items=len(y), excluded=excluded,
         )  # fmt: skip
     _check_rank(columns)
-    fit, warned = _fit(y, np.column_stack(list(columns.values())), groups)
+    fit, warned = _reml_fit(y, np.column_stack(list(columns.values())), groups)
     variances = dict(zip(groups, np.asarray(fit.vcomp, dtype=float).tolist(), strict=True))
     variances["residual"] = float(fit.scale)
     z = normal_quantile(level)
@@ -173,8 +173,8 @@ def difference_in_drops(
         `item_mean`'s: t over items or clusters (CR2). If all differences are −1, 0 or 1, it is the
         interval of 0/1 scores.
     """
-    plain = _drops(plain_baseline, plain_perturbed, "plain")
-    treated = _drops(treated_baseline, treated_perturbed, "treated")
+    plain = _arm_drops(plain_baseline, plain_perturbed, "plain")
+    treated = _arm_drops(treated_baseline, treated_perturbed, "treated")
     if plain.shape != treated.shape:
         raise InvalidValue(
             "plain, treated", (plain.shape, treated.shape), "the same items and perturbations"
@@ -182,7 +182,7 @@ def difference_in_drops(
     return item_mean(plain - treated, clusters=clusters, level=level)
 
 
-def _drops(baseline: ArrayLike, perturbed: ArrayLike, arm: str) -> Floats:
+def _arm_drops(baseline: ArrayLike, perturbed: ArrayLike, arm: str) -> Floats:
     """Return baseline - perturbed as items x perturbations."""
     before = np.asarray(baseline, dtype=np.float64)
     after = np.asarray(perturbed, dtype=np.float64)
@@ -196,7 +196,7 @@ def _drops(baseline: ArrayLike, perturbed: ArrayLike, arm: str) -> Floats:
     return before[:, None] - after
 
 
-def _fit(
+def _reml_fit(
     y: Floats, columns: Floats, groups: Mapping[str, NDArray[np.intp]]
 ) -> tuple[Any, list[str]]:
     """Return the REML fit and the distinct warnings of the optimiser."""
@@ -218,7 +218,7 @@ def _fit(
     return fit, sorted({str(warning.message) for warning in caught})
 
 
-def _rows(
+def _rows_with_score(
     scores: ArrayLike,
     fixed: Mapping[str, ArrayLike],
     random: Mapping[str, Sequence[Hashable]],

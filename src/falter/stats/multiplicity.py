@@ -18,16 +18,16 @@ from falter.stats.mean import ItemMean, item_mean
 Floats = NDArray[np.float64]
 # More units than this are put at random into this many groups, because the draws are only needed
 # for the correlation of the columns.
-GROUPS = 4_000
+MAX_UNITS = 4_000
 # Number of weights in memory at a time.
-BLOCK = 2_000_000
+BLOCK_WEIGHTS = 2_000_000
 # Webb (2023): six points instead of two signs, so that six clusters have 46,656 draws, not 64.
-WEBB = np.sqrt([1.5, 1.0, 0.5])
+WEBB_POINTS = np.sqrt([1.5, 1.0, 0.5])
 # This share of a panel's error rate is for its recipes, the remainder for their average.
 RECIPE_SHARE = 0.8
 MAX_LOOKS = 6
 # A boundary that no z reaches: beyond 38 the tail of a normal is 0 in double precision.
-UNREACHED = 40.0
+UNREACHABLE_Z = 40.0
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -92,10 +92,10 @@ def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
     """
     known = sorted(p for p in p_values if p is not None)
     adjusted: dict[float, float] = {}
-    least = 1.0
+    smallest = 1.0
     for rank in range(len(known), 0, -1):
-        least = min(least, known[rank - 1] * len(known) / rank)
-        adjusted.setdefault(known[rank - 1], least)
+        smallest = min(smallest, known[rank - 1] * len(known) / rank)
+        adjusted.setdefault(known[rank - 1], smallest)
     return [None if p is None else adjusted[p] for p in p_values]
 
 
@@ -143,20 +143,20 @@ class MaxT:
 class _Family:
     """The family of `size` columns within which a p-value is adjusted.
 
-    `least` has the sorted smallest p-values of the draws, over the columns that were drawn. `apart`
-    is the number of the other columns.
+    `smallest` has the sorted smallest p-values of the draws, over the columns that were drawn.
+    `undrawn` is the number of the other columns.
     """
 
     size: int
-    apart: int
-    least: Floats
+    undrawn: int
+    smallest: Floats
 
     def adjusted(self, p: float) -> float:
         """Return P(any column has a p-value this small), at most Bonferroni's `size` times p."""
         bound = self.size * p
-        if len(self.least):
-            draws = int(np.searchsorted(self.least, p, side="right"))
-            bound = min(bound, self.apart * p + (1 + draws) / (1 + len(self.least)))
+        if len(self.smallest):
+            draws = int(np.searchsorted(self.smallest, p, side="right"))
+            bound = min(bound, self.undrawn * p + (1 + draws) / (1 + len(self.smallest)))
         return min(1.0, max(p, bound))
 
     def tail(self, alpha: float) -> float:
@@ -222,16 +222,16 @@ def max_t(
         raise InvalidValue("replications", replications, "two or more; 2000 is usual")
     means = [item_mean(column, clusters=clusters, level=level) for column in table.T]
     p_values = [mean.p_value for mean in means]
-    known = [j for j, p in enumerate(p_values) if p is not None]
-    drawn = [j for j in known if not means[j].is_rare()]
+    with_p = [j for j, p in enumerate(p_values) if p is not None]
+    drawn = [j for j in with_p if not means[j].is_rare()]
     smallest_p = np.zeros(0)
     if len(drawn) > 1:
         codes = cluster_codes(clusters, len(table))
-        smallest_p = _least_p(table[:, drawn], codes, replications, seed)
-    not_drawn = len(known) - len(drawn) if len(smallest_p) else len(known)
-    family = _Family(size=len(known), apart=not_drawn, least=smallest_p)
+        smallest_p = _smallest_p(table[:, drawn], codes, replications, seed)
+    not_drawn = len(with_p) - len(drawn) if len(smallest_p) else len(with_p)
+    family = _Family(size=len(with_p), undrawn=not_drawn, smallest=smallest_p)
     tail = family.tail(1.0 - level)
-    how = f"simultaneous over {len(known)}"
+    how = f"simultaneous over {len(with_p)}"
     how += f", wild bootstrap-t, {replications} draws, PCG64" if len(smallest_p) else ", bonferroni"
     members = []
     for mean, p in zip(means, p_values, strict=True):
@@ -248,34 +248,34 @@ def max_t(
     return MaxT(members=tuple(members), level=level, tail=tail, method=how, seed=seed)
 
 
-def _least_p(table: Floats, codes: NDArray[np.intp], replications: int, seed: int) -> Floats:
+def _smallest_p(table: Floats, codes: NDArray[np.intp], replications: int, seed: int) -> Floats:
     """Return the smallest p-value among the columns of each draw, sorted."""
     rng = np.random.Generator(np.random.PCG64(seed))
     present = ~np.isnan(table)
     rows = present.any(axis=1)
     table, present, codes = table[rows], present[rows], codes[rows]
-    if len(np.unique(codes)) > GROUPS:
+    if len(np.unique(codes)) > MAX_UNITS:
         numbers, codes = np.unique(codes, return_inverse=True)
-        codes = (rng.permutation(len(numbers)) % GROUPS)[codes]
+        codes = (rng.permutation(len(numbers)) % MAX_UNITS)[codes]
     means = np.where(present, table, 0.0).sum(axis=0) / present.sum(axis=0)
     cluster = cluster_parts(np.where(present, table - means, 0.0), present, codes)
     h = np.minimum(cluster.leverage, 1.0 - 1e-9)
     sums = cluster.parts * np.sqrt(1.0 - h)
-    sizes = np.empty((replications, table.shape[1]))
-    step = max(1, BLOCK // len(sums))
+    statistics = np.empty((replications, table.shape[1]))
+    step = max(1, BLOCK_WEIGHTS // len(sums))
     for start in range(0, replications, step):
         count = min(step, replications - start)
         places = rng.integers(6, size=(count, len(sums)))
-        weights = np.concatenate([-WEBB, WEBB])[places]
+        weights = np.concatenate([-WEBB_POINTS, WEBB_POINTS])[places]
         total = weights @ sums
         square = np.square(weights) @ np.square(cluster.parts)
         square -= 2.0 * total * (weights @ (sums * h / (1.0 - h)))
         square += np.square(total) * (np.square(h) / (1.0 - h)).sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            sizes[start : start + count] = np.where(square > 1e-300, total**2 / square, 0.0)
-    ordered = np.sort(sizes, axis=0)
+            statistics[start : start + count] = np.where(square > 1e-300, total**2 / square, 0.0)
+    ordered = np.sort(statistics, axis=0)
     below = np.stack(
-        [np.searchsorted(o, s, side="left") for o, s in zip(ordered.T, sizes.T, strict=True)]
+        [np.searchsorted(o, s, side="left") for o, s in zip(ordered.T, statistics.T, strict=True)]
     )
     # A rank r stands for p-values from (r - 1)/m to r/m. Used as r/m, it would reject too often.
     ranks = (replications - below).min(axis=0) - rng.random(replications)
@@ -316,7 +316,7 @@ def sequential_boundaries(looks: int, *, alpha: float = 0.05) -> SequentialBound
     bounds = []
     for t, chance in zip(information, np.diff(spent, prepend=0.0), strict=True):
         path = path.at(t)
-        low, high = 0.0, UNREACHED
+        low, high = 0.0, UNREACHABLE_Z
         for _ in range(60):
             middle = (low + high) / 2.0
             low, high = (middle, high) if path.outside(middle) > chance else (low, middle)

@@ -19,8 +19,8 @@ from falter.stats.mean import item_mean
 Floats = NDArray[np.float64]
 # Up to this many units all 2^16 arrangements of signs are listed instead of drawn.
 EXACT_UNITS = 16
-CHUNK = 512  # rows of signs at a time
-BLOCK = 500_000  # number of cells that are shuffled at a time
+SIGN_ROWS = 512  # rows of signs at a time
+BLOCK_CELLS = 500_000  # number of cells that are shuffled at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +221,7 @@ def sign_flip_test(
         least = np.abs(changed.sum()) - 1e-12 * float(np.abs(changed).sum())
         as_large = sum(
             int((np.abs(signs @ changed) >= least).sum())
-            for signs in _signs(len(changed), replications, seed)
+            for signs in _sign_rows(len(changed), replications, seed)
         )
         p_value = as_large / arrangements if exact else (as_large + 1) / (arrangements + 1)
     return SignFlip(
@@ -236,18 +236,18 @@ def sign_flip_test(
     )
 
 
-def _signs(units: int, replications: int, seed: int) -> Iterator[Floats]:
+def _sign_rows(units: int, replications: int, seed: int) -> Iterator[Floats]:
     """Yield chunks of rows of signs: all arrangements of up to 16 units, else random signs."""
     if units <= EXACT_UNITS:
         # The binary digits of 0, 1, 2, ... enumerate all arrangements.
         digits = np.arange(units)
-        for start in range(0, 2**units, CHUNK):
-            numbers = np.arange(start, min(start + CHUNK, 2**units))
+        for start in range(0, 2**units, SIGN_ROWS):
+            numbers = np.arange(start, min(start + SIGN_ROWS, 2**units))
             yield (2 * ((numbers[:, None] >> digits) & 1) - 1).astype(np.float64)
         return
     rng = np.random.Generator(np.random.PCG64(seed))
-    for start in range(0, replications, CHUNK):
-        rows = min(CHUNK, replications - start)
+    for start in range(0, replications, SIGN_ROWS):
+        rows = min(SIGN_ROWS, replications - start)
         yield (2 * rng.integers(0, 2, size=(rows, units), dtype=np.int8) - 1).astype(np.float64)
 
 
@@ -326,12 +326,12 @@ def cochran_q(
         status = "undefined_zero_variance"
     value = p_value = None
     if status == "ok":
-        value = _q(varying, varying.sum(axis=0)[None])[0].item()
+        value = _cochran_q(varying, varying.sum(axis=0)[None])[0].item()
         p_value = float(chdtrc(conditions - 1, value))
         if method == "permutation":
             # Values of Q that differ only by rounding count as equal.
             least = value - 1e-9 * max(1.0, value)
-            p_value = (_as_large(varying, least, replications, seed) + 1) / (replications + 1)
+            p_value = (_count_as_large(varying, least, replications, seed) + 1) / (replications + 1)
     return CochranQ(
         value=value,
         status=status,
@@ -345,20 +345,20 @@ def cochran_q(
     )
 
 
-def _as_large(table: Floats, least: float, replications: int, seed: int) -> int:
+def _count_as_large(table: Floats, least: float, replications: int, seed: int) -> int:
     """Return the number of random permutations within items with a Q of at least `least`."""
     rng = np.random.Generator(np.random.PCG64(seed))
-    as_large, step = 0, max(1, BLOCK // max(1, table.size))
+    as_large, step = 0, max(1, BLOCK_CELLS // max(1, table.size))
     for start in range(0, replications, step):
         count = min(step, replications - start)
         # Shuffled within rows: under the hypothesis an item's outcomes are exchangeable.
         shuffled = rng.permuted(np.tile(table, (count, 1)), axis=1)
         columns = shuffled.reshape(count, *table.shape).sum(axis=1)
-        as_large += int((_q(table, columns) >= least).sum())
+        as_large += int((_cochran_q(table, columns) >= least).sum())
     return as_large
 
 
-def _q(table: Floats, columns: Floats) -> Floats:
+def _cochran_q(table: Floats, columns: Floats) -> Floats:
     """Return Q of a table for each row of column sums; the sums of the items stay unchanged.
 
     Items that are right, or wrong, in all conditions cancel out of Q.

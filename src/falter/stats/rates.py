@@ -48,9 +48,9 @@ def rate(
     `Rate` is Agresti and Coull's interval for the number of independent answers that the scores are
     worth. Near an end of the scale a mean has more room on one side, which Student's t ignores.
     """
-    table = _table(values)
+    table = _as_table(values)
     known = table[~np.isnan(table)]
-    if scale is None and not _in_unit(table):
+    if scale is None and not _is_in_unit_range(table):
         mean = item_mean(table, clusters=clusters, level=level)
         method = mean.interval.method.replace("t over", "t, scale unknown, over")
         return replace(mean, interval=replace(mean.interval, method=method), how=None)
@@ -111,11 +111,11 @@ def between_rates(
     `first` and `second` are (items,) or (items, conditions), NaN where missing. None if a score
     lies outside 0 to 1, or if a mean has no interval.
     """
-    tables = [_table(first), _table(second)]
+    tables = [_as_table(first), _as_table(second)]
     one, two = (_rate(table, clusters=clusters) for table in tables)
-    if one is None or two is None or not all(map(_in_unit, tables)):
+    if one is None or two is None or not all(map(_is_in_unit_range, tables)):
         return None
-    correlation = _correlation(*map(_by_item, tables))
+    correlation = _correlation(*map(_item_means, tables))
     return Between(value=one.value - two.value, first=one, second=two, correlation=correlation)
 
 
@@ -132,29 +132,29 @@ def between_drops(
     """
     sides, drops = [], []
     for baseline, scores in (first, second):
-        clean, table = np.asarray(baseline, dtype=np.float64), _table(scores)
+        clean, table = np.asarray(baseline, dtype=np.float64), _as_table(scores)
         drop = clean[:, None] - table
         apart = _separate_means(drop, np.ones(table.shape[1]), clean, clusters)
         if apart is None:
             return None
         sides.append(apart)
-        drops.append(_by_item(drop))
+        drops.append(_item_means(drop))
     one, two = sides
     correlation = _correlation(drops[0], drops[1])
     return Between(value=one.value - two.value, first=one, second=two, correlation=correlation)
 
 
-def _table(values: ArrayLike) -> Floats:
+def _as_table(values: ArrayLike) -> Floats:
     matrix = np.asarray(values, dtype=np.float64)
     return matrix[:, None] if matrix.ndim == 1 else matrix
 
 
-def _in_unit(table: Floats) -> bool:
+def _is_in_unit_range(table: Floats) -> bool:
     known = table[~np.isnan(table)]
     return bool(known.size) and 0.0 <= float(known.min()) <= float(known.max()) <= 1.0
 
 
-def _by_item(table: Floats, weight: Floats | None = None) -> Floats:
+def _item_means(table: Floats, weight: Floats | None = None) -> Floats:
     """Return each item's weighted mean over its conditions; 0 for an item without any value."""
     share = np.where(np.isnan(table), 0.0, 1.0 if weight is None else weight)
     total = (np.where(np.isnan(table), 0.0, table) * share).sum(axis=1)
@@ -168,15 +168,15 @@ def _rate(
     clusters: Sequence[Hashable] | None = None,
 ) -> Rate | None:
     """Return the mean of scores between 0 and 1 as a `Rate`; None if it has no interval."""
-    alone = item_mean(values, weights=weights)
-    mean = alone if clusters is None else item_mean(values, weights=weights, clusters=clusters)
-    if mean.value is None or alone.standard_error is None or mean.standard_error is None:
+    plain = item_mean(values, weights=weights)
+    mean = plain if clusters is None else item_mean(values, weights=weights, clusters=clusters)
+    if mean.value is None or plain.standard_error is None or mean.standard_error is None:
         return None
-    matrix = _table(values)
+    matrix = _as_table(values)
     weight = np.ones(matrix.shape[1]) if weights is None else np.asarray(weights, np.float64)
     present = ~np.isnan(matrix) & (weight > 0.0)
     binary = bool(np.isin(matrix[present], (0.0, 1.0)).all())
-    own = _over_variance(alone, 1.0 / alone.items)
+    own = _relative_variance(plain, 1.0 / plain.items)
     if binary:
         # Answers of one item may cancel out, but n binary answers are worth at most n independent
         # answers.
@@ -184,28 +184,28 @@ def _rate(
     elif own == 0.0:  # scores on a scale that are all equal
         return None
     # With one 0/1 answer per item the sum is binomial: the mean alone gives the variance.
-    once = binary and int(present.any(axis=0).sum()) == 1
+    one_answer_each = binary and int(present.any(axis=0).sum()) == 1
     rate = Rate(
         value=mean.value,
         items=float(mean.items),
         informative=informative_items(
-            _by_item(np.where(present, matrix, np.nan), weight)[present.any(axis=1)]
+            _item_means(np.where(present, matrix, np.nan), weight)[present.any(axis=1)]
         ),
-        own=None if once else own,
-        freedom=float(alone.items - 1),
+        own=None if one_answer_each else own,
+        freedom=float(plain.items - 1),
     )
     if clusters is None or not mean.freedom:
         return rate
     sizes = np.bincount(cluster_codes(clusters, len(matrix))[present.any(axis=1)])
     return replace(
         rate,
-        by_cluster=_over_variance(mean, 0.0),
+        by_cluster=_relative_variance(mean, 0.0),
         cluster_freedom=mean.freedom,
         size=float(np.square(sizes).sum()) / mean.items,
     )
 
 
-def _over_variance(mean: ItemMean, none: float) -> float:
+def _relative_variance(mean: ItemMean, none: float) -> float:
     """Return the variance of the mean over x̄(1 − x̄); `none` if x̄ is 0 or 1."""
     value = mean.value or 0.0
     spread = value * (1.0 - value)
@@ -246,7 +246,7 @@ def _separate_means(
     after = _rate(scores[rows][:, used], weights=weight[used], clusters=kept)
     if before is None or after is None:
         return None
-    means = _by_item(np.where(present, scores, np.nan)[rows], weight)
+    means = _item_means(np.where(present, scores, np.nan)[rows], weight)
     correlation = _correlation(first[rows], means)
     value = before.value - after.value
     return Between(value=value, first=before, second=after, correlation=correlation)

@@ -13,8 +13,8 @@ from falter.stats.intervals import Interval, check_level, no_interval, student_q
 
 Floats = NDArray[np.float64]
 Transform = Literal["identity", "log", "logit"]
-MOST_SUMS = 1_000  # columns; for more columns, drawing rows takes less memory
-BLOCK = 2_000_000  # number of counts or sums in memory at a time
+MAX_SUMS = 1_000  # columns; for more columns, drawing rows takes less memory
+BLOCK_COUNTS = 2_000_000  # number of counts or sums in memory at a time
 
 
 def bootstrap(
@@ -67,7 +67,7 @@ def bootstrap_of_sums(
         return no_interval(level)
     rng = np.random.Generator(np.random.PCG64(seed))
     total, draws = columns.sum(axis=0), np.empty(replications)
-    step = max(1, BLOCK // max(items, columns.shape[1]))
+    step = max(1, BLOCK_COUNTS // max(items, columns.shape[1]))
     for start in range(0, replications, step):
         count = min(step, replications - start)
         # One `bincount` for all draws: the items of draw k are numbered from k × items on.

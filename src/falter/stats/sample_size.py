@@ -109,20 +109,20 @@ def sample_size(
         # For a finite target the part between items vanishes once all items are used, hence the
         # minus.
         constant = (spread.fixed if target == "super-population" else -spread.items) / available
-    least = _least_items(spread.sampled, error**2 - constant)
+    min_items = _min_items(spread.sampled, error**2 - constant)
     varies = spread.sampled > 0.0
-    attainable = varies and least is not None and (available is None or least <= available)
-    value = least if attainable else None
+    attainable = varies and min_items is not None and (available is None or min_items <= available)
+    value = min_items if attainable else None
     needed = value
     if varies and not attainable and target == "super-population":
         # With more data N grows together with n, so `fixed` is divided by n too.
-        needed = _least_items(spread.sampled + spread.fixed, error**2)
+        needed = _min_items(spread.sampled + spread.fixed, error**2)
     best = None
     if available is not None and varies:
         error_of_all = math.sqrt(max(0.0, spread.sampled / available + constant))
         best = goal.best(error_of_all, level)
     status: EstimateStatus = "ok" if attainable else "insufficient_data"
-    of = f"exactly these {available} items" if target == "finite" else "items like these"
+    population = f"exactly these {available} items" if target == "finite" else "items like these"
     return SampleSize(
         value=value,
         status=status if varies else "undefined_zero_variance",
@@ -133,7 +133,7 @@ def sample_size(
         what=goal.what,
         best=best,
         level=level,
-        estimand=f"{goal.about}, these conditions, {of}",
+        estimand=f"{goal.about}, these conditions, {population}",
     )
 
 
@@ -142,10 +142,10 @@ def _simulated_size(
 ) -> SampleSize:
     """Return the size for a goal whose probability is simulated; `best` is scaled by 1/√n."""
     varies = goal.discordance > 0.0
-    alone = goal.least_items(level) if varies else 0
-    needed = math.ceil(alone * design_effect)
+    independent_items = goal.least_items(level) if varies else 0
+    needed = math.ceil(independent_items * design_effect)
     attainable = varies and (available is None or needed <= available)
-    chance, at_once = goal.shares(alone, level) if varies else (math.nan, math.nan)
+    chance, at_once = goal.shares(independent_items, level) if varies else (math.nan, math.nan)
     best = goal.asked * math.sqrt(needed / available) if available and varies else None
     status: EstimateStatus = "ok" if attainable else "insufficient_data"
     return SampleSize(
@@ -194,7 +194,7 @@ def cheapest_design(
     return min(sizes, key=cost)
 
 
-def _least_items(sampled: float, allowed: float) -> int | None:
+def _min_items(sampled: float, allowed: float) -> int | None:
     """Return the smallest n >= 2 with sampled/n <= allowed; None if no number is enough."""
     if allowed <= 0.0:
         return None

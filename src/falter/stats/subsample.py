@@ -22,7 +22,7 @@ from falter.stats.intervals import (
 
 Floats = NDArray[np.float64]
 # From this many apparently disagreeing items on, or a quarter of all, the log scale is accurate.
-FEW_DISAGREE = 10.0
+MIN_DISAGREEING = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,19 +89,19 @@ def masked_brittleness(
     rows = MaskedRows.from_outcomes(outcomes, baseline, population, least=2, level=level)
     what = "brittleness"
     if rows.status != "ok":
-        return _undefined(rows, what, rows.status)
+        return _undefined_estimate(rows, what, rows.status)
     m, within, whole = float(rows.mean.mean()), float(rows.pert.mean()), rows.total
     if whole == 0.0:
-        return _undefined(rows, what, "undefined_zero_variance")
+        return _undefined_estimate(rows, what, "undefined_zero_variance")
     value = within / whole
     # The influence (pert − B (square − 2m · mean))/total of an item.
     weights = (-value / whole, 2.0 * value * m / whole, 1.0 / whole)
     influence = weights[0] * rows.square + weights[1] * rows.mean + weights[2] * rows.pert
     variance = rows.sampling_variance(influence, rows.quadratic_mask(*weights))
     # With few items that disagree the log odds are far from normal, so the items are counted.
-    interval = _few(rows)
+    interval = _rare_event_interval(rows)
     if interval is None:
-        interval = _logit(value, variance, _log_odds_bias(rows, m, within, whole), rows)
+        interval = _logit_interval(value, variance, _log_odds_bias(rows, m, within, whole), rows)
     else:
         interval = interval.mapped(lambda end: end * (1.0 / whole))
     # The ratio of two unbiased estimates may exceed 1, and its interval must contain the ratio.
@@ -135,11 +135,15 @@ def masked_drop(
     rows = MaskedRows.from_outcomes(outcomes, baseline, population, least=1, level=level)
     what = "mean of score(baseline) - score(condition)"
     if rows.status != "ok":
-        return _undefined(rows, what, rows.status)
+        return _undefined_estimate(rows, what, rows.status)
     drops = rows.baseline - rows.other_mean
     variance = rows.sampling_variance(drops, rows.linear_mask(0.0, 1.0))
     value = float(drops.mean())
-    interval = _tango(drops, variance, rows) if rows.binary else _t(value, variance, rows)
+    interval = (
+        _tango_interval(drops, variance, rows)
+        if rows.binary
+        else _t_interval(value, variance, rows)
+    )
     return _estimate(rows, what, value, interval, variance)
 
 
@@ -343,7 +347,7 @@ class MaskedRows:
             q = ((square + mean) * m + pert * m * (1.0 - m)) ** 2
             for r in range(degree + 1):
                 difference = np.diff(q, n=r)[0] * math.comb(self.width, r)
-                share = _choose(right, r) / _choose(self.counts, r)
+                share = _binomial_coefficients(right, r) / _binomial_coefficients(self.counts, r)
                 q_of_all += np.where(self.baseline == baseline, difference * share, 0.0)
         # An unbiased difference can leave the possible range, from 0 to the whole variance.
         return min(float(values.var(ddof=1)), max(0.0, float((values**2 - q_of_all).mean())))
@@ -358,13 +362,13 @@ def _variance_of_means(cells: Floats, counts: Floats) -> Floats:
     return np.asarray((1.0 - counts / cells.shape[1]) * variance / counts)
 
 
-def _choose(n: Floats, r: int) -> Floats:
+def _binomial_coefficients(n: Floats, r: int) -> Floats:
     """Return binomial coefficients of whole numbers, 0 if r > n."""
     factors = [(n - i) / (i + 1.0) for i in range(r)]
     return np.prod(np.maximum(factors, 0.0), axis=0) if factors else np.ones_like(n)
 
 
-def _few(rows: MaskedRows) -> Interval | None:
+def _rare_event_interval(rows: MaskedRows) -> Interval | None:
     """Return an interval for the variance within items if hardly any 0/1 item disagrees; else None.
 
         k = (Σ v)² / Σ v²        s = Σ v² / Σ v
@@ -378,14 +382,14 @@ def _few(rows: MaskedRows) -> Interval | None:
     v = rows.pert
     total, squares = float(v.sum()), float(np.square(v).sum())
     k = total**2 / squares if squares > 0.0 else 0.0
-    if total < 0.0 or k >= FEW_DISAGREE or k > rows.items / 4.0:
+    if total < 0.0 or k >= MIN_DISAGREEING or k > rows.items / 4.0:
         return None
     s = squares / total if total > 0.0 else rows.largest
     interval = clopper_pearson(k, rows.items, level=rows.level).mapped(lambda end: end * s)
     return replace(interval, method="scaled clopper-pearson, few items disagree")
 
 
-def _tango(drops: Floats, variance: float, rows: MaskedRows) -> Interval:
+def _tango_interval(drops: Floats, variance: float, rows: MaskedRows) -> Interval:
     """Return Tango's interval on scaled counts of falls and rises for a finite population.
 
         s = Σ x² / Σ |x|        b = Σ x⁺ / s        c = Σ x⁻ / s
@@ -407,7 +411,7 @@ def _tango(drops: Floats, variance: float, rows: MaskedRows) -> Interval:
     return narrowed.clipped(-1.0, 1.0)
 
 
-def _t(value: float, variance: float, rows: MaskedRows) -> Interval:
+def _t_interval(value: float, variance: float, rows: MaskedRows) -> Interval:
     if variance <= 0.0:
         return _without_error(value, rows)
     half = _half_width(variance, rows)
@@ -424,18 +428,18 @@ def _log_odds_bias(rows: MaskedRows, mean: float, within: float, whole: float) -
         return 0.0
     weights = (1.0, -2.0 * mean, -1.0)
     # The linear influence of an item on whole − within; `rows.pert` is its influence on within.
-    rest = rows.square - 2.0 * mean * rows.mean - rows.pert
+    other_influence = rows.square - 2.0 * mean * rows.mean - rows.pert
     of_within = rows.sampling_variance(rows.pert, rows.quadratic_mask(0.0, 0.0, 1.0)) / within**2
-    of_between = rows.sampling_variance(rest, rows.quadratic_mask(*weights)) / between**2
+    of_between = rows.sampling_variance(other_influence, rows.quadratic_mask(*weights)) / between**2
     return (of_between - of_within) / 2.0
 
 
-def _logit(value: float, variance: float, bias: float, rows: MaskedRows) -> Interval:
+def _logit_interval(value: float, variance: float, bias: float, rows: MaskedRows) -> Interval:
     """Return a bias-corrected t interval on the logit scale, with error se/(value (1 − value))."""
     if variance <= 0.0:
         return _without_error(value, rows)
     if not 0.0 < value < 1.0:
-        return _t(value, variance, rows)
+        return _t_interval(value, variance, rows)
     half = _half_width(variance, rows) / (value * (1.0 - value))
     # A correction larger than the half-width would move the value itself out of its interval.
     centre = math.log(value) - math.log1p(-value) - max(-half, min(bias, half))
@@ -466,11 +470,11 @@ def _estimate(
         standard_error=None if interval.low is None else math.sqrt(variance),
         items=rows.items,
         excluded=rows.excluded,
-        estimand=_about(what, rows),
+        estimand=_estimand(what, rows),
     )
 
 
-def _undefined(rows: MaskedRows, what: str, status: EstimateStatus) -> SampleEstimate:
+def _undefined_estimate(rows: MaskedRows, what: str, status: EstimateStatus) -> SampleEstimate:
     return SampleEstimate(
         value=None,
         status=status,
@@ -478,9 +482,9 @@ def _undefined(rows: MaskedRows, what: str, status: EstimateStatus) -> SampleEst
         standard_error=None,
         items=rows.items,
         excluded=rows.excluded,
-        estimand=_about(what, rows),
+        estimand=_estimand(what, rows),
     )
 
 
-def _about(what: str, rows: MaskedRows) -> str:
+def _estimand(what: str, rows: MaskedRows) -> str:
     return f"{what}, these conditions, exactly these {rows.population} items"

@@ -22,9 +22,9 @@ from falter.records.errors import InvalidValue
 Floats = NDArray[np.float64]
 
 # Number of entries of one kind in memory at a time.
-BLOCK = 2_000_000
+BLOCK_CELLS = 2_000_000
 # More units than this are combined into this many groups, which are left out in turn.
-GROUPS = 1_000
+MAX_UNITS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +71,17 @@ def components(table: Floats, codes: NDArray[np.intp] | None = None) -> Componen
     For fixed conditions the two-way components are unbiased for any distribution of the items. They
     estimate the mean covariance of two conditions (item) and the variance of the accuracies, ddof 1
     (condition). The interaction estimates the mean variance less that covariance. If cells are
-    missing (NaN), or if `codes` puts the items into clusters, `_of_pairs` estimates them. One
+    missing (NaN), or if `codes` puts the items into clusters, `_of_gapped` estimates them. One
     cluster is then left out at a time. Components can be below 0. Source: Searle, Casella and
     McCulloch (1992), the two-way layout without replication.
     """
     if codes is not None or np.isnan(table).any():
         rows = np.arange(len(table)) if codes is None else codes
-        return _of_pairs(table, rows)
-    return _of_whole(table)
+        return _of_gapped(table, rows)
+    return _of_complete(table)
 
 
-def _of_whole(table: Floats) -> Components:
+def _of_complete(table: Floats) -> Components:
     """Return the components of a complete table; each item is left out by a subtraction."""
     runs = table.shape[2]
     cells = table.mean(axis=2)
@@ -96,8 +96,8 @@ def _of_whole(table: Floats) -> Components:
 
     # Every sum I + 1 times: over all items, then without item 1, 2, ...
     n = np.concatenate(([items], np.full(items, items - 1.0)))
-    sum_within, sum_means = _left_out(within), _left_out(means)
-    sum_squares, sum_between_runs = _left_out(np.square(means)), _left_out(between_runs)
+    sum_within, sum_means = _without_each(within), _without_each(means)
+    sum_squares, sum_between_runs = _without_each(np.square(means)), _without_each(between_runs)
     # Σ_j (Σ_i y_ij)², and |c − y_i|² = |c|² − 2 c·y_i + |y_i|² without item i
     columns = cells.sum(axis=0)
     all_items = columns @ columns
@@ -106,9 +106,9 @@ def _of_whole(table: Floats) -> Components:
     column_squares = np.concatenate(([all_items], without))
 
     # Σ_i (y_i. − y_..)², and the sums of squares of conditions and of the remainder
-    ss_means = _positive(sum_squares - sum_means**2 / n, sum_squares)
-    ss_condition = _positive(column_squares / n - width * sum_means**2 / n, column_squares / n)
-    ss_rest = _positive(sum_within - ss_condition, sum_within)
+    ss_means = _not_negative(sum_squares - sum_means**2 / n, sum_squares)
+    ss_condition = _not_negative(column_squares / n - width * sum_means**2 / n, column_squares / n)
+    ss_rest = _not_negative(sum_within - ss_condition, sum_within)
     with np.errstate(invalid="ignore", divide="ignore"):
         ms_item = width * ss_means / (n - 1)
         ms_rest = ss_rest / ((n - 1) * (width - 1))
@@ -132,7 +132,7 @@ def _of_whole(table: Floats) -> Components:
         )
 
 
-def _of_pairs(table: Floats, codes: NDArray[np.intp]) -> Components:
+def _of_gapped(table: Floats, codes: NDArray[np.intp]) -> Components:
     """Return the components of a table with gaps (NaN) or with clusters.
 
     y_ij is the mean of a cell, n_jk the number of items with conditions j and k, and Δ_jk = y_ij −
@@ -147,7 +147,7 @@ def _of_pairs(table: Floats, codes: NDArray[np.intp]) -> Components:
     two units have is left out of the mean. More than 1,000 units are combined into 1,000 groups.
     """
     width = table.shape[1]
-    sums = _Sums.of(table, codes % GROUPS)
+    sums = _Sums.of(table, codes % MAX_UNITS)
     totals = sums.totals()
     parts = [_moments(totals, sums.centre)]
     parts += [_moments(without, sums.centre) for without in sums.left_out(totals)]
@@ -173,7 +173,7 @@ def _of_pairs(table: Floats, codes: NDArray[np.intp]) -> Components:
     )
 
 
-def _left_out(values: Floats) -> Floats:
+def _without_each(values: Floats) -> Floats:
     """Return the sum over all items, followed by the sums without item 1, 2, ..."""
     total = values.sum()
     return np.concatenate(([total], total - values))
@@ -185,7 +185,7 @@ def _difference(larger: Floats, smaller: Floats) -> Floats:
     return np.where(np.abs(difference) <= 1e-12 * np.abs(larger), 0.0, difference)
 
 
-def _positive(values: Floats, scale: Floats) -> Floats:
+def _not_negative(values: Floats, scale: Floats) -> Floats:
     """Return a sum of squares from a subtraction, 0 if only a rounding error is left."""
     return np.where(values <= 1e-12 * np.abs(scale), 0.0, values)
 
@@ -243,7 +243,7 @@ class _Sums:
     def _blocks(self) -> Iterator[slice]:
         """Yield ranges of rows that contain whole units."""
         width = self.cells["n"].shape[1]
-        step = max(1, BLOCK // max(1, width * width))
+        step = max(1, BLOCK_CELLS // max(1, width * width))
         starts = np.flatnonzero(np.diff(self.codes, prepend=-1))
         start = 0
         for next_unit in [*starts[1:], len(self.codes)]:
@@ -294,22 +294,22 @@ def _moments(s: dict[str, Floats], centre: float) -> Floats:
     pair = ~np.eye(n.shape[1], dtype=bool) & (common > 0.0)
     there = n > 0.0
     columns = _ratio(s["total"], n)
-    mean = _mean(columns, there)
-    squares = _mean(_ratio(s["squares"], n), there)
-    singles = _mean(_ratio(s["singles"], n), there)
-    spread = _mean(np.square(columns - mean[:, None]), there)
-    within = _mean(_ratio(s["gap2"], common), pair) / 2.0
-    within_single = _mean(_ratio(s["single2"], common), pair) / 2.0
+    mean = _masked_mean(columns, there)
+    squares = _masked_mean(_ratio(s["squares"], n), there)
+    singles = _masked_mean(_ratio(s["singles"], n), there)
+    spread = _masked_mean(np.square(columns - mean[:, None]), there)
+    within = _masked_mean(_ratio(s["gap2"], common), pair) / 2.0
+    within_single = _masked_mean(_ratio(s["single2"], common), pair) / 2.0
     units = np.square(common) - s["own_common"]
     # A unit's product with itself contains the squared noise of its cells, a product of two units
     # does not.
     gap = np.square(s["gap"]) - s["own_gap"]
     gap = _rounded(gap, np.square(s["gap"]))
-    condition = _mean(_ratio(gap, units), pair & (units > 0.0)) / 2.0
+    condition = _masked_mean(_ratio(gap, units), pair & (units > 0.0)) / 2.0
     units = n[:, :, None] * n[:, None, :] - s["own_n"]
     product = s["total"][:, :, None] * s["total"][:, None, :] - s["own_total"]
-    across = _mean(_ratio(product, units), pair & (units > 0.0))
-    run, error = _run(s, pair)
+    across = _masked_mean(_ratio(product, units), pair & (units > 0.0))
+    run, error = _run_variance(s, pair)
     within, within_single = _rounded(within, squares), _rounded(within_single, singles)
     square = _rounded(squares - np.square(mean), squares)
     single = _rounded(singles - np.square(mean), singles)
@@ -319,7 +319,7 @@ def _moments(s: dict[str, Floats], centre: float) -> Floats:
     return np.stack([*found, run, error])
 
 
-def _run(s: dict[str, Floats], pair: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _run_variance(s: dict[str, Floats], pair: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Return the variance between runs of a cell, and its part in the variance within items.
 
     A condition that was run once is given the mean variance of the other conditions. If all were
@@ -327,9 +327,9 @@ def _run(s: dict[str, Floats], pair: NDArray[np.bool_]) -> tuple[Floats, Floats]
     """
     repeated = s["freedom"] > 0.0
     own = _ratio(s["between"], s["freedom"])
-    run = np.where(repeated.any(axis=1), _mean(own, repeated), 0.0)
+    run = np.where(repeated.any(axis=1), _masked_mean(own, repeated), 0.0)
     own = np.where(repeated, own, run[:, None])
-    error = _mean(own[:, :, None] * _ratio(s["shares"], s["common"]), pair)
+    error = _masked_mean(own[:, :, None] * _ratio(s["shares"], s["common"]), pair)
     return run, error
 
 
@@ -338,11 +338,11 @@ def _ratio(part: Floats, whole: Floats) -> Floats:
     return np.asarray(np.where(whole > 0.0, part / np.where(whole > 0.0, whole, 1.0), 0.0))
 
 
-def _mean(values: Floats, there: NDArray[np.bool_]) -> Floats:
-    """Return the mean over all axes but the first of the values marked `there`, or NaN."""
+def _masked_mean(values: Floats, mask: NDArray[np.bool_]) -> Floats:
+    """Return the mean over all axes but the first of the values marked `mask`, or NaN."""
     axes = tuple(range(1, values.ndim))
-    count = there.sum(axis=axes)
-    total = np.where(there, values, 0.0).sum(axis=axes)
+    count = mask.sum(axis=axes)
+    total = np.where(mask, values, 0.0).sum(axis=axes)
     return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
 
 

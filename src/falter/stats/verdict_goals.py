@@ -15,7 +15,7 @@ from falter.stats.equivalence import noninferiority_z
 from falter.stats.goals import Drops, check_unit, simultaneous_quantile
 
 Floats = NDArray[np.float64]
-STUDIES = 4_000  # simulated studies: a Monte Carlo error of 0.6 points at a power of 80 %
+SIMULATED_STUDIES = 4_000  # simulated studies: a Monte Carlo error of 0.6 points at a power of 80 %
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class VerdictGoal(Drops):
             low, high = (low, middle) if enough else (middle, high)
         return round(high)
 
-    def _drawn(self, items: int, drop: float, studies: int, columns: int) -> tuple[Floats, Floats]:
+    def _counts(self, items: int, drop: float, studies: int, columns: int) -> tuple[Floats, Floats]:
         """Return studies x columns of the pairs that fell, and of the pairs that rose."""
         # A fixed seed: the same goal always has the same size.
         rng = np.random.Generator(np.random.PCG64(0))
@@ -98,12 +98,12 @@ class DropDetection(VerdictGoal):
         return self.size
 
     def start(self, level: float) -> float:
-        c, z = simultaneous_quantile(self.conditions, level), _upper(1.0 - self.power)
+        c, z = simultaneous_quantile(self.conditions, level), _upper_z(1.0 - self.power)
         d, drop = self.discordance, self.size
         return (c * math.sqrt(d) + z * math.sqrt(max(0.0, d - drop**2))) ** 2 / drop**2
 
     def shares(self, items: int, level: float) -> tuple[float, float]:
-        fell, rose = self._drawn(items, self.size, STUDIES, 1)
+        fell, rose = self._counts(items, self.size, SIMULATED_STUDIES, 1)
         c = simultaneous_quantile(self.conditions, level)
         gap, wide = fell - rose, items + 2.0
         # Bonett and Price's standard error. The verdict's interval excludes 0 if their test and
@@ -137,13 +137,13 @@ class EquivalencePower(VerdictGoal):
         return self.margin
 
     def start(self, level: float) -> float:
-        z = _upper((1.0 - level) / self.conditions) + _upper((1.0 - self.power) / 2.0)
+        z = _upper_z((1.0 - level) / self.conditions) + _upper_z((1.0 - self.power) / 2.0)
         return z**2 * self.discordance / (self.margin - abs(self.drop)) ** 2
 
     def shares(self, items: int, level: float) -> tuple[float, float]:
-        fell, rose = self._drawn(items, self.drop, STUDIES // 2, self.conditions)
+        fell, rose = self._counts(items, self.drop, SIMULATED_STUDIES // 2, self.conditions)
         z = np.sort(equivalence_z(fell, rose, items, self.margin), axis=1)[:, ::-1]
-        steps = [_upper((1.0 - level) / count) for count in range(self.conditions, 0, -1)]
+        steps = [_upper_z((1.0 - level) / count) for count in range(self.conditions, 0, -1)]
         shown = np.logical_and.accumulate(z > np.array(steps), axis=1)
         return float(shown.mean()), float(shown.all(axis=1).mean())
 
@@ -163,6 +163,6 @@ def equivalence_z(fell: ArrayLike, rose: ArrayLike, pairs: int, margin: float) -
     return np.asarray(np.minimum.reduce(sides))
 
 
-def _upper(tail: float) -> float:
+def _upper_z(tail: float) -> float:
     """Return the normal score that is exceeded with probability `tail`."""
     return NormalDist().inv_cdf(1.0 - tail)

@@ -46,12 +46,12 @@ class Scripted:
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
         await asyncio.sleep(0)
-        return [self._scored(request) for request in requests]
+        return [self._scored_response(request) for request in requests]
 
     async def close(self) -> None:
         """Do nothing: there is nothing to close."""
 
-    def _scored(self, request: Request) -> Response:
+    def _scored_response(self, request: Request) -> Response:
         answer = self._answer(request)
         if isinstance(answer, Response):
             return replace(answer, key=request.key)
@@ -63,12 +63,12 @@ class Scripted:
 
     def _answer(self, request: Request) -> str | Response:
         self.requests.append(request)
-        answer = self._look_up(request)
+        answer = self._scripted_answer(request)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    def _look_up(self, request: Request) -> Answer:
+    def _scripted_answer(self, request: Request) -> Answer:
         """Return the answer to a request.
 
         Raise `LookupError` if no text of the mapping is in the prompt, or if the list has ended.
@@ -89,7 +89,7 @@ class Scripted:
         return self._script[self._turn - 1]
 
 
-_UNTOUCHED = re.compile(
+_KEPT_WORDS = re.compile(
     r"(?:no|not|never|none|nor|without|cannot|all|any|every|each|few|many|most|some|only"
     r"|one|two|three|four|five|six|seven|eight|nine|ten)",
     re.IGNORECASE,
@@ -112,16 +112,16 @@ class MadeUpRewrites:
             draw=0,
             author="made up",
             status="ok",
-            text=_reworded(text),
+            text=_reversed_words(text),
         )
 
 
-def _reworded(text: str) -> str:
+def _reversed_words(text: str) -> str:
     parts: list[str] = []
     at = 0
     for start, end in natural_words(text, protect(text)):
         word = text[start:end]
-        if len(word) >= 4 and not _UNTOUCHED.fullmatch(word):
+        if len(word) >= 4 and not _KEPT_WORDS.fullmatch(word):
             parts += [text[at:start], word[::-1].lower()]
             at = end
     return "".join([*parts, text[at:]])

@@ -49,7 +49,7 @@ def check_perturbation(
     after itself.
     """
     before = random.getstate()
-    perturbation = _ready(perturbation)
+    perturbation = _with_made_up_rewrites(perturbation)
     for sample in samples:
         _check_sample(perturbation, sample)
         for second in (perturbation, *others):
@@ -64,7 +64,7 @@ def check_prompt(perturbation: Perturbation, prompt: Prompt) -> None:
     Chains of perturbations are not checked. Raise `AssertionError` if a promise is broken.
     """
     sample = Sample(name=repr(plain(prompt))[:60], prompt=prompt)
-    _check_sample(_ready(perturbation), sample)
+    _check_sample(_with_made_up_rewrites(perturbation), sample)
 
 
 def _check_sample(perturbation: Perturbation, sample: Sample) -> None:
@@ -82,7 +82,7 @@ def _check_sample(perturbation: Perturbation, sample: Sample) -> None:
         check(perturbation, sample, distinct)
 
 
-def _ready(perturbation: Perturbation) -> Perturbation:
+def _with_made_up_rewrites(perturbation: Perturbation) -> Perturbation:
     """Return a perturbation that needs rewrites with made-up ones; any other unchanged."""
     if not isinstance(perturbation, RewritePerturbation):
         return perturbation
@@ -102,7 +102,7 @@ def _parameters(perturbation: Perturbation) -> dict[str, Any]:
     return {parameter.name: parameter for parameter in perturbation.parameters}
 
 
-def _strongest(perturbation: Perturbation) -> list[dict[str, Any]]:
+def _strengths(perturbation: Perturbation) -> list[dict[str, Any]]:
     """Return the parameters of the default strength, and of the greatest rate if there is one."""
     return [{}, {"rate": 1.0}] if "rate" in _parameters(perturbation) else [{}]
 
@@ -110,7 +110,7 @@ def _strongest(perturbation: Perturbation) -> list[dict[str, Any]]:
 def _outputs(perturbation: Perturbation, sample: Sample) -> Outputs:
     return [
         perturbation(sample.prompt, _rng(perturbation, seed), **params)
-        for params in _strongest(perturbation)
+        for params in _strengths(perturbation)
         for seed in _SEEDS
     ]
 
@@ -172,22 +172,22 @@ def check_invariants(perturbation: Perturbation, sample: Sample, outputs: Output
 
 def check_protected(perturbation: Perturbation, sample: Sample, outputs: Outputs) -> None:
     """Check that untouchable texts occur as often as before, and protected sections stay."""
-    promised = [text for text in sample.untouchable if _promised(perturbation, text)]
-    before = _spelled_out(sample.prompt) if promised else ""
-    for after in outputs if promised else ():
-        now = _spelled_out(after)
-        for text in promised:
-            enough = now.count(text) >= before.count(text)
+    must_stay = [text for text in sample.untouchable if _must_stay(perturbation, text)]
+    before = _spelled_out(sample.prompt) if must_stay else ""
+    for after in outputs if must_stay else ():
+        text_after = _spelled_out(after)
+        for text in must_stay:
+            enough = text_after.count(text) >= before.count(text)
             _require(enough, perturbation, f"keeps {text!r}", sample.name)
-    guarded = _guarded(sample.prompt)
-    for params in _strongest(perturbation):
-        after = perturbation(guarded, _rng(perturbation, 0), **params)
-        texts = {section.name: section.text for section in after.sections if _own_section(section)}
-        whole = texts == {section.name: section.text for section in guarded.sections}
-        _require(whole, perturbation, "leaves protected sections alone", sample.name)
+    protected = _fully_protected(sample.prompt)
+    for params in _strengths(perturbation):
+        after = perturbation(protected, _rng(perturbation, 0), **params)
+        texts = {section.name: section.text for section in after.sections if _is_original(section)}
+        is_unchanged = texts == {section.name: section.text for section in protected.sections}
+        _require(is_unchanged, perturbation, "leaves protected sections alone", sample.name)
 
 
-def _promised(perturbation: Perturbation, text: str) -> bool:
+def _must_stay(perturbation: Perturbation, text: str) -> bool:
     """Return True if the text has to stay: the perturbation may not change its numbers or code."""
     invariants = perturbation.invariants
     return not (
@@ -196,7 +196,7 @@ def _promised(perturbation: Perturbation, text: str) -> bool:
     )
 
 
-def _guarded(prompt: Prompt) -> Prompt:
+def _fully_protected(prompt: Prompt) -> Prompt:
     sections = tuple(replace(s, protected=((0, len(s.text)),)) for s in prompt.sections)
     return Prompt(sections=sections, choices=prompt.choices, labels=prompt.labels)
 
@@ -208,19 +208,19 @@ def check_edits(perturbation: Perturbation, sample: Sample, outputs: Outputs) ->
 
 
 def _require_edits(perturbation: Perturbation, sample: Sample, after: Prompt) -> None:
-    sections = {section.name: section for section in after.sections if _own_section(section)}
+    sections = {section.name: section for section in after.sections if _is_original(section)}
     before = {section.name: section.text for section in sample.prompt.sections}
     _require(sections.keys() == before.keys(), perturbation, "no section is lost", sample.name)
     for name, section in sections.items():
         rebuilt = _rebuilt(before[name], section)
         _require(rebuilt == section.text, perturbation, "edits rebuild the text", sample.name)
     for section in after.sections:
-        if not _own_section(section):
-            held = _rebuilt("", section) == section.text
-            _require(held, perturbation, "added text is one edit", sample.name)
+        if not _is_original(section):
+            is_one_edit = _rebuilt("", section) == section.text
+            _require(is_one_edit, perturbation, "added text is one edit", sample.name)
 
 
-def _own_section(section: Section) -> bool:
+def _is_original(section: Section) -> bool:
     """Return True if the section is one of the prompt's own, which are matched by name."""
     return section.kind != "added" and not _is_new(section)
 
@@ -285,13 +285,13 @@ def _check_chain(first: Perturbation, second: Perturbation, sample: Sample) -> N
     once = first(sample.prompt, _rng(first, 0))
     twice = second(once, _rng(second, 0, occurrence=1))
     _require_edits(first, sample, twice)
-    sections_after = {section.name: section for section in twice.sections if _own_section(section)}
-    for section in filter(_own_section, once.sections):
-        untouched = set(_texts(section)) <= set(_texts(sections_after[section.name]))
+    sections_after = {section.name: section for section in twice.sections if _is_original(section)}
+    for section in filter(_is_original, once.sections):
+        untouched = set(_edited_texts(section)) <= set(_edited_texts(sections_after[section.name]))
         _require(untouched, first, f"{second.name} leaves its edits alone", sample.name)
 
 
-def _texts(section: Section) -> Iterator[tuple[int, int, str]]:
+def _edited_texts(section: Section) -> Iterator[tuple[int, int, str]]:
     for edit in section.edits:
         yield edit.start, edit.end, section.text[edit.new_start : edit.new_end]
 

@@ -32,20 +32,20 @@ def write_bundle(source: Source, folder: Path) -> tuple[Path, ...]:
     for name, content in page_files().items():
         (folder / name).write_text(content, "utf-8")
     (folder / "index.html").write_text(index_page("files"), "utf-8")
-    reports = _reports(source, folder)
-    few = sum(source.codes(n).size for n in range(len(source.panels()))) <= MAX_ONE_FILE_CELLS
-    kept: dict[str, str] = {}
-    for name, body in _pieces(source, reports):
+    reports = _write_reports(source, folder)
+    small = sum(source.codes(n).size for n in range(len(source.panels()))) <= MAX_ONE_FILE_CELLS
+    one_file_data: dict[str, str] = {}
+    for name, body in _data_files(source, reports):
         (folder / "data" / f"{name}.bin").write_bytes(body)
-        if few:
-            kept[name] = base64.b64encode(body).decode()
-    if not few:
+        if small:
+            one_file_data[name] = base64.b64encode(body).decode()
+    if not small:
         return (folder / "index.html",)
-    (folder / ONE_FILE).write_text(single_page(kept), "utf-8")
+    (folder / ONE_FILE).write_text(single_page(one_file_data), "utf-8")
     return (folder / "index.html", folder / ONE_FILE)
 
 
-def _reports(source: Source, folder: Path) -> list[dict[str, Any]]:
+def _write_reports(source: Source, folder: Path) -> list[dict[str, Any]]:
     """Write the report of each study, and return its drops and file name for the page."""
     reports: list[dict[str, Any]] = []
     for study in sorted({panel.study for panel in source.panels()}):
@@ -56,7 +56,7 @@ def _reports(source: Source, folder: Path) -> list[dict[str, Any]]:
     return reports
 
 
-def _pieces(source: Source, reports: list[dict[str, Any]]) -> Iterator[tuple[str, bytes]]:
+def _data_files(source: Source, reports: list[dict[str, Any]]) -> Iterator[tuple[str, bytes]]:
     """Yield names and contents of the data files: panels, cell bytes, texts of 256 items each.
 
     The same data give the same bytes.

@@ -44,20 +44,20 @@ _EXPORTED = re.compile(r"export\{([^}]*)\};?\s*$")
 
 
 @cache
-def _file(name: str) -> str:
+def _asset(name: str) -> str:
     return files("falter.viewer").joinpath("data", name).read_text("utf-8")
 
 
 def page_files() -> dict[str, str]:
     """Return the scripts, the style and the licence by file name."""
-    return {name: _file(name) for name in (*MODULES, *_OTHER_FILES)}
+    return {name: _asset(name) for name in (*MODULES, *_OTHER_FILES)}
 
 
 def index_page(kind: str) -> str:
     """Return the HTML page. `kind` is the source of its data: `live` or `files`."""
     meta = POLICY.replace("frame-ancestors 'none'; ", "")  # a header's alone
     head = '<link rel="stylesheet" href="viewer.css">\n<script type="module" src="app.js"></script>'
-    return _page(kind, meta, head, "")
+    return _html_page(kind, meta, head, "")
 
 
 def single_page(data: Mapping[str, str]) -> str:
@@ -65,19 +65,19 @@ def single_page(data: Mapping[str, str]) -> str:
 
     `data` maps names to base64 texts.
     """
-    script, style = _joined_modules(), _file("viewer.css")
+    script, style = _joined_modules(), _asset("viewer.css")
     policy = (
-        f"default-src 'none'; script-src 'sha256-{_hash(script)}'; "
-        f"style-src 'sha256-{_hash(style)}'; img-src data:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src 'sha256-{_csp_hash(script)}'; "
+        f"style-src 'sha256-{_csp_hash(style)}'; img-src data:; base-uri 'none'; form-action 'none'"
     )
     blocks = "".join(
         f'<script type="text/plain" id="{name}">{text}</script>\n' for name, text in data.items()
     )
     end = f'{blocks}<script type="module">{script}</script>'
-    return _page("one", policy, f"<style>{style}</style>", end)
+    return _html_page("one", policy, f"<style>{style}</style>", end)
 
 
-def _page(kind: str, policy: str, head: str, end: str) -> str:
+def _html_page(kind: str, policy: str, head: str, end: str) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -96,9 +96,9 @@ def _joined_modules() -> str:
 
     Each becomes an immediately invoked function whose returned exports later modules use.
     """
-    parts = [_vendored_module(_file(MODULES[0]))]
+    parts = [_vendored_module(_asset(MODULES[0]))]
     for name in MODULES[1:]:
-        text = _IMPORT.sub(r"const \1 = $\2;", _file(name))
+        text = _IMPORT.sub(r"const \1 = $\2;", _asset(name))
         exported = ", ".join(_EXPORT.findall(text))
         body = _EXPORT.sub("", text)
         parts.append(f"const ${name[:-3]} = (() => {{\n{body}return {{ {exported} }};\n}})();\n")
@@ -116,5 +116,5 @@ def _vendored_module(text: str) -> str:
     return f"const $preact = (() => {{{text[: match.start()]};return {{{exported}}}}})();\n"
 
 
-def _hash(content: str) -> str:
+def _csp_hash(content: str) -> str:
     return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()

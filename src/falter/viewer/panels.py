@@ -88,7 +88,7 @@ def view_panel(
         simulated=panel.model.simulated,
         study=study,
         items=table.items,
-        texts=tuple(_beginning(item) for item in items),
+        texts=tuple(_item_beginning(item) for item in items),
         tags=tuple(item.tags for item in items),
         columns=tuple(
             ViewColumn(
@@ -107,14 +107,14 @@ def view_panel(
     )
 
 
-def _beginning(item: Item) -> str:
+def _item_beginning(item: Item) -> str:
     """Return the beginnings of an item's fields, or of its last turn, on one line."""
-    said = list(texts_in(mappings_in(item.fields.get("messages", ""), "role")))
-    texts = said[-1:] or list(item.fields.values())
-    short = (
+    turns = list(texts_in(mappings_in(item.fields.get("messages", ""), "role")))
+    texts = turns[-1:] or list(item.fields.values())
+    beginnings = (
         " ".join(text[: 4 * MAX_FIELD_CHARACTERS].split())[:MAX_FIELD_CHARACTERS] for text in texts
     )
-    return " · ".join(filter(None, short))[:MAX_TEXT_CHARACTERS]
+    return " · ".join(filter(None, beginnings))[:MAX_TEXT_CHARACTERS]
 
 
 def table_columns(table: Table) -> list[tuple[int, int]]:
@@ -163,24 +163,24 @@ class JsonLinesFile:
 
     def put(self, row: Mapping[str, object]) -> None:
         """Append a line. A line with an empty text retracts the earlier content."""
-        said = row[self.value]
-        said = said[:MAX_NOTE_CHARACTERS] if isinstance(said, str) else said
+        content = row[self.value]
+        content = content[:MAX_NOTE_CHARACTERS] if isinstance(content, str) else content
         with open(self.path, "ab") as file:
-            line = {**row, self.value: said, "at": round(time.time(), 3)}
+            line = {**row, self.value: content, "at": round(time.time(), 3)}
             file.write(orjson.dumps(line) + b"\n")
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the last valid line about each subject, without retracted ones."""
         if not self.path.exists():
             return []
-        last: dict[tuple[Any, ...], dict[str, Any]] = {}
+        last_by_subject: dict[tuple[Any, ...], dict[str, Any]] = {}
         for line in self.path.read_bytes().splitlines():
             try:
                 row = orjson.loads(line)
-                last[tuple(row[name] for name in self.names)] = row
+                last_by_subject[tuple(row[name] for name in self.names)] = row
             except (ValueError, KeyError, TypeError):
                 continue
-        return [row for row in last.values() if row.get(self.value, "") != ""]
+        return [row for row in last_by_subject.values() if row.get(self.value, "") != ""]
 
 
 def notes_file(store: Path) -> JsonLinesFile:

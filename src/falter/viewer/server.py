@@ -51,14 +51,14 @@ class Viewer:
     def __init__(
         self, source: Source | Awaitable[Source], kept: Mapping[str, JsonLinesFile] | None = None
     ) -> None:
-        self._source_to_come, self._note_files = (
+        self._awaitable_source, self._note_files = (
             asyncio.ensure_future(_awaited_source(source)),
             kept or {},
         )
         self.token = secrets.token_urlsafe(24)
         self.port = 0
-        self._followers: set[asyncio.Queue[bytes]] = set()
-        self._names: dict[int, str] = {}
+        self._event_queues: set[asyncio.Queue[bytes]] = set()
+        self._allowed_hosts: dict[int, str] = {}
         self._reports: dict[str, str] = {}
 
     def app(self) -> web.Application:
@@ -77,7 +77,7 @@ class Viewer:
         app.router.add_get("/api/events", self._events)
         app.router.add_get("/api/{kind:notes|marks}", self._notes_reply)
         app.router.add_put("/api/notes", self._put_note)
-        app.router.add_put("/api/marks", self._put_mark)
+        app.router.add_put("/api/marks", self._put_correction)
         return app
 
     @property
@@ -89,21 +89,21 @@ class Viewer:
         """Poll the source for changes while pages are connected, and send them as events."""
         while True:
             await asyncio.sleep(EVENT_SECONDS)
-            if not self._followers:
+            if not self._event_queues:
                 continue
             with contextlib.suppress(FalterError):  # such as a locked store: it is read again
                 for event in _events(self._source.arrivals()):
-                    for queue in self._followers:
+                    for queue in self._event_queues:
                         queue.put_nowait(event)
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Refuse requests of other hosts or sites or without the token; add security headers."""
-        fault = self._fault(request)
+        fault = self._refusal_reason(request)
         try:
             if not fault and request.path.startswith("/api/"):
-                self._source = await asyncio.shield(self._source_to_come)
-            response = _refusal(fault) if fault else await handler(request)
+                self._source = await asyncio.shield(self._awaitable_source)
+            response = _refusal_response(fault) if fault else await handler(request)
         except web.HTTPException as error:
             response = web.Response(status=error.status, text=error.reason)
         if not response.prepared:
@@ -112,7 +112,7 @@ class Viewer:
                 response.headers["Content-Security-Policy"] = REPORT_POLICY
         return response
 
-    def _fault(self, request: web.Request) -> str:
+    def _refusal_reason(self, request: web.Request) -> str:
         hosts = {f"{LOOPBACK}:{self.port}", f"localhost:{self.port}"}
         if request.headers.getall("Host", []) not in ([host] for host in hosts):
             return "this server answers to 127.0.0.1 and localhost only"
@@ -139,7 +139,7 @@ class Viewer:
 
     async def _panels(self, _: web.Request) -> web.Response:
         source = self._source
-        return _json(panels_record(source))
+        return _json_response(panels_record(source))
 
     async def _cells(self, request: web.Request) -> web.Response:
         return _bytes(self._source.codes(self._panel(request)))
@@ -148,7 +148,7 @@ class Viewer:
         panel, row = self._panel(request), int(request.match_info["row"])
         if row >= len(self._source.panels()[panel].items):
             raise web.HTTPNotFound
-        return _json(self._source.item(panel, row))
+        return _json_response(self._source.item(panel, row))
 
     async def _search(self, request: web.Request) -> web.Response:
         text = request.query.get("text", "")[:MAX_SEARCH_CHARACTERS]
@@ -160,9 +160,9 @@ class Viewer:
         if study >= 1 + max(panel.study for panel in self._source.panels()):
             raise web.HTTPNotFound
         found = await _in_daemon_thread(self._source.findings, study)
-        name = self._names.setdefault(study, secrets.token_urlsafe(24))
+        name = self._allowed_hosts.setdefault(study, secrets.token_urlsafe(24))
         self._reports[name] = found.page
-        return _json({"drops": found.drops, "page": found.page and f"report/{name}"})
+        return _json_response({"drops": found.drops, "page": found.page and f"report/{name}"})
 
     async def _report(self, request: web.Request) -> web.Response:
         page = self._reports.get(request.match_info["name"])
@@ -178,29 +178,29 @@ class Viewer:
 
     async def _notes_reply(self, request: web.Request) -> web.Response:
         lines = self._note_files.get(request.match_info["kind"])
-        return _json([] if lines is None else lines.rows())
+        return _json_response([] if lines is None else lines.rows())
 
     async def _put_note(self, request: web.Request) -> web.Response:
         with _bad_request():
             sent = orjson.loads(await request.read())
-            about = self._about(sent)
+            about = self._note_subject(sent)
             about["note"] = str(sent["note"])
-        return self._put("notes", about)
+        return self._append_row("notes", about)
 
-    async def _put_mark(self, request: web.Request) -> web.Response:
+    async def _put_correction(self, request: web.Request) -> web.Response:
         """Store the answer that a person read: a text, null for no answer, or empty to retract."""
         with _bad_request():
-            sent = orjson.loads(await request.read())
-            about, column = self._about(sent), int(sent["column"])
-            panel, row = int(sent["panel"]), int(sent["row"])
+            body = orjson.loads(await request.read())
+            subject, column = self._note_subject(body), int(body["column"])
+            panel, row = int(body["panel"]), int(body["row"])
             (cell,) = (c for c in self._source.item(panel, row)["cells"] if c["column"] == column)
             condition = self._source.panels()[panel].columns[column]
-            about |= {"recipe": condition.recipe, "draw": condition.draw}
-            about |= {"repeat": condition.repeat, "key": cell["key"]}
-            about["reading"] = None if sent["reading"] is None else str(sent["reading"])
-        return self._put("marks", about)
+            subject |= {"recipe": condition.recipe, "draw": condition.draw}
+            subject |= {"repeat": condition.repeat, "key": cell["key"]}
+            subject["reading"] = None if body["reading"] is None else str(body["reading"])
+        return self._append_row("marks", subject)
 
-    def _about(self, sent: Mapping[str, Any]) -> dict[str, Any]:
+    def _note_subject(self, sent: Mapping[str, Any]) -> dict[str, Any]:
         """Return the item that a note is about."""
         panel, row = int(sent["panel"]), int(sent["row"])
         if panel < 0 or row < 0:
@@ -210,17 +210,17 @@ class Viewer:
             "run": info.run, "model": info.model, "task": info.task, "item": info.items[row],
         }  # fmt: skip
 
-    def _put(self, kind: str, row: Mapping[str, Any]) -> web.Response:
+    def _append_row(self, kind: str, row: Mapping[str, Any]) -> web.Response:
         if kind not in self._note_files:
             raise web.HTTPNotFound
         self._note_files[kind].put(row)
-        return _json({})
+        return _json_response({})
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
         await response.prepare(request)
         queue: asyncio.Queue[bytes] = asyncio.Queue()
-        self._followers.add(queue)
+        self._event_queues.add(queue)
         try:
             await response.write(b": here\n\n")
             while True:
@@ -228,7 +228,7 @@ class Viewer:
         except (ConnectionResetError, asyncio.CancelledError):
             return response
         finally:
-            self._followers.discard(queue)
+            self._event_queues.discard(queue)
 
 
 @contextlib.contextmanager
@@ -268,14 +268,14 @@ async def _in_daemon_thread(work: Callable[..., Any], *given: object) -> Any:
     done: asyncio.Future[Any] = loop.create_future()
 
     def call() -> None:
-        settle: Callable[[Any], object] = done.set_result
+        report: Callable[[Any], object] = done.set_result
         value: Any = None
         try:
             value = work(*given)
         except Exception as error:
-            settle, value = done.set_exception, error
+            report, value = done.set_exception, error
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(lambda: done.done() or settle(value))
+            loop.call_soon_threadsafe(lambda: done.done() or report(value))
 
     threading.Thread(target=call, daemon=True).start()
     return await done
@@ -287,12 +287,12 @@ def _bytes(cells: Bytes) -> web.Response:
     return response
 
 
-def _json(value: Any) -> web.Response:
+def _json_response(value: Any) -> web.Response:
     body = orjson.dumps(value, default=str)
     return web.Response(body=body, content_type="application/json")
 
 
-def _refusal(reason: str) -> web.Response:
+def _refusal_response(reason: str) -> web.Response:
     return web.Response(status=403, text=f"Refused: {reason}.\n")
 
 

@@ -56,26 +56,26 @@ def item_record(
     `columns` numbers the (recipe id, realisation) pairs, and `scorer` is the scorer of the cells.
     Texts are unescaped: the page shows them as plain text.
     """
-    first: StoredCell | None = None
+    clean: StoredCell | None = None
     second = second_reader(scorer)
-    shown: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     for cell, score in cells:
         variant = cell.variant
         repeat = cell.repeat - variant.recipe.repeat * run.repeats
         column = columns.get((variant.recipe.id, variant.draw * run.repeats + repeat))
         if column is None:
             continue
-        if first is None or (variant.recipe.id == BASELINE.id and cell.repeat == 0):
-            first = cell
-        shown.append(_cell(first, cell, score, column) | _readings(cell, score, scorer, second))
-    if first is None:
+        if clean is None or (variant.recipe.id == BASELINE.id and cell.repeat == 0):
+            clean = cell
+        records.append(_cell(clean, cell, score, column) | _readings(cell, score, scorer, second))
+    if clean is None:
         return {"key": "", "tags": [], "expected": "", "cells": []}
-    item = first.variant.item
+    item = clean.variant.item
     return {
         "key": item.key,
         "tags": list(item.tags),
-        "expected": _expected_answer(first.variant.prompt),
-        "cells": shown,
+        "expected": _expected_answer(clean.variant.prompt),
+        "cells": records,
     }
 
 
@@ -208,7 +208,7 @@ class Source(Protocol):
 
 
 @dataclass
-class _Place:
+class _PanelState:
     """One panel of one run, with its codes and the indices of its items and columns."""
 
     run: Run
@@ -231,12 +231,12 @@ class StoredSource:
     def __init__(self, path: Path, chosen: Sequence[StoredStudy]) -> None:
         self._path, self._store = path, Store(path, writes=False)
         self._studies = tuple(chosen)
-        self._places: list[_Place] = []
-        self._waiting: dict[str, list[tuple[int, str]]] = {}
+        self._panels: list[_PanelState] = []
+        self._unanswered_cells: dict[str, list[tuple[int, str]]] = {}
         self._planning = False
         self._version = 0
-        self._newest = (0, 0)
-        self._read_at = 0.0
+        self._newest_replies = (0, 0)
+        self._loaded_at = 0.0
         self.title = ", ".join(
             f"{study.protocol or 'run'} {short(study.id)}" for study in self._studies
         )
@@ -259,48 +259,48 @@ class StoredSource:
 
     def panels(self) -> Sequence[ViewPanel]:
         """Return the panels, in the order of studies, parts and models."""
-        return [place.view for place in self._places]
+        return [place.view for place in self._panels]
 
     def asked(self, panel: int) -> dict[str, Any]:
         """Return the model and sampling settings of a panel."""
-        place = self._places[panel]
+        place = self._panels[panel]
         return asked_of(place.run.panels[place.number], place.run)
 
     def codes(self, panel: int) -> Bytes:
         """Return the codes of a panel's cells (items, columns)."""
-        return self._places[panel].codes
+        return self._panels[panel].codes
 
     def item(self, panel: int, row: int) -> dict[str, Any]:
         """Return one item of a panel with all its cells."""
-        place = self._places[panel]
+        state = self._panels[panel]
         cells = scored_cells(
             self._store,
-            place.run,
-            place.scorers,
-            within=place.ranges[row],
+            state.run,
+            state.scorers,
+            within=state.ranges[row],
             sections=True,
-            cut=place.cut,
+            cut=state.cut,
         )
-        scorer = place.scorers[place.run.panels[place.number].scorer]
-        return item_record(cells, place.run, place.columns, scorer)
+        scorer = state.scorers[state.run.panels[state.number].scorer]
+        return item_record(cells, state.run, state.columns, scorer)
 
     def found(self, panel: int, text: str) -> Bytes:
         """Return a mask of the cells with a text in the prompt, response or extracted answer.
 
         Case is ignored.
         """
-        place, text = self._places[panel], text.lower()
-        hits = np.zeros_like(place.codes)
-        if place.answers is not None:
-            read = [number for answer, number in place.read.items() if text in answer]
-            hits[np.isin(place.answers, read)] = 1
-        repeats = place.run.repeats
-        own = {recipe.id: recipe.repeat * repeats for recipe in place.run.recipes}
+        state, text = self._panels[panel], text.lower()
+        hits = np.zeros_like(state.codes)
+        if state.answers is not None:
+            read = [number for answer, number in state.read.items() if text in answer]
+            hits[np.isin(state.answers, read)] = 1
+        repeats = state.run.repeats
+        offset = {recipe.id: recipe.repeat * repeats for recipe in state.run.recipes}
         with Store(self._path, writes=False) as store:
-            for item, recipe, draw, repeat in cells_with(store, place.run, place.number, text):
-                column = place.columns.get((recipe, draw * repeats + repeat - own[recipe]))
-                if item in place.rows and column is not None:
-                    hits[place.rows[item], column] = 1
+            for item, recipe, draw, repeat in cells_with(store, state.run, state.number, text):
+                column = state.columns.get((recipe, draw * repeats + repeat - offset[recipe]))
+                if item in state.rows and column is not None:
+                    hits[state.rows[item], column] = 1
         return hits
 
     def findings(self, study: int) -> Findings:
@@ -323,7 +323,7 @@ class StoredSource:
                 for recipe in analyses[place.part].panels[place.number].recipes
                 if recipe.together.value is not None
             }
-            for number, place in enumerate(self._places)
+            for number, place in enumerate(self._panels)
             if place.view.study == study
         }
         return Findings(page, drops)
@@ -337,40 +337,40 @@ class StoredSource:
         if version == self._version:
             return []
         if self._planning:
-            if time.monotonic() - self._read_at < RELOAD_SECONDS:
+            if time.monotonic() - self._loaded_at < RELOAD_SECONDS:
                 return []
             self._reload()
             return None
         self._version = version
         newest = newest_replies(self._store)
-        answered, failed = replies_after(self._store, self._newest)
-        self._newest = newest
-        touched = {spot for key in failed for spot in self._waiting.get(key, ())}
-        touched.update(spot for key in answered for spot in self._waiting.pop(key, ()))
+        answered, failed = replies_after(self._store, self._newest_replies)
+        self._newest_replies = newest
+        touched = {spot for key in failed for spot in self._unanswered_cells.get(key, ())}
+        touched.update(spot for key in answered for spot in self._unanswered_cells.pop(key, ()))
         by_panel: dict[int, Arrivals] = {}
         for panel, item in sorted(touched):
             self._rescore(panel, item, by_panel.setdefault(panel, Arrivals(panel, [], [])))
         return [arrived for arrived in by_panel.values() if arrived.places]
 
     def _rescore(self, panel: int, item: str, arrived: Arrivals) -> None:
-        place = self._places[panel]
-        row = place.rows[item]
+        state = self._panels[panel]
+        row = state.rows[item]
         tables = run_tables(
-            self._store, place.run, place.scorers, within=place.ranges[row], cut=place.cut
+            self._store, state.run, state.scorers, within=state.ranges[row], cut=state.cut
         )
-        fresh = _aligned_codes(tables[place.number], place)
-        width = place.codes.shape[1]
-        for column in np.flatnonzero(fresh != place.codes[row]):
+        new_codes = _aligned_codes(tables[state.number], state)
+        width = state.codes.shape[1]
+        for column in np.flatnonzero(new_codes != state.codes[row]):
             arrived.places.append(row * width + int(column))
-            arrived.codes.append(int(fresh[column]))
-        place.codes[row] = fresh
+            arrived.codes.append(int(new_codes[column]))
+        state.codes[row] = new_codes
 
     def _reload(self) -> None:
         """Read everything again from the store."""
-        self._read_at = time.monotonic()
+        self._loaded_at = time.monotonic()
         self._version = changes(self._store)
-        self._newest = newest_replies(self._store)
-        self._places, self._waiting, self._planning = [], {}, False
+        self._newest_replies = newest_replies(self._store)
+        self._panels, self._unanswered_cells, self._planning = [], {}, False
         for number, study in enumerate(self._studies):
             for part in study.parts:
                 self._read_run(part, number)
@@ -382,7 +382,7 @@ class StoredSource:
         cut = dict(cuts_of_run(self._store, run))
         ranges = cell_ranges(self._store, run)
         items = stored_items(self._store, run)
-        start = len(self._places)
+        start = len(self._panels)
         builders = [TableBuilder(run, place) for place in range(len(run.panels))]
         for cell, score in scored_cells(self._store, run, scorers, cut=cut):
             builders[cell.panel].add(cell, score)
@@ -397,7 +397,7 @@ class StoredSource:
                 part=part.title or part.name if self._studies[study].protocol else "",
                 study=study,
             )
-            place = _Place(
+            place = _PanelState(
                 run=run,
                 number=table.place,
                 scorers=scorers,
@@ -414,19 +414,19 @@ class StoredSource:
                 ranges={rows[r.item]: r for r in ranges if r.panel == table.place},
                 cut=cut,
             )
-            self._places.append(place)
+            self._panels.append(place)
         if stored.finished_at is None:
             for key, spots in unanswered(self._store, run).items():
                 shifted = [(start + panel, item) for panel, item in spots]
-                self._waiting.setdefault(key, []).extend(shifted)
+                self._unanswered_cells.setdefault(key, []).extend(shifted)
 
 
-def _aligned_codes(table: Table, place: _Place) -> Bytes:
+def _aligned_codes(table: Table, state: _PanelState) -> Bytes:
     """Return the codes of the table's only row, in the columns of the shown panel."""
-    codes = np.array(place.codes[place.rows[table.item_ids[0]]])
-    fresh = cell_codes(table)[0]
+    codes = np.array(state.codes[state.rows[table.item_ids[0]]])
+    row_codes = cell_codes(table)[0]
     for n, (column, realisation) in enumerate(table_columns(table)):
-        at = place.columns.get((table.recipes[column].id, realisation))
+        at = state.columns.get((table.recipes[column].id, realisation))
         if at is not None:
-            codes[at] = fresh[n]
+            codes[at] = row_codes[n]
     return codes

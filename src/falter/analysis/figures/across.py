@@ -36,28 +36,28 @@ def brittleness_bars(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, 
     labels contain it.
     """
     figures: list[Figure] = []
-    for of, over in (("model", "tasks"), ("task", "models")):
+    for pooled_by, over in (("model", "tasks"), ("task", "models")):
         bars: list[Bar] = []
         left_out: list[str] = []
         for prompting, analysis in analyses:
-            tail = f", {prompting}" if len(analyses) > 1 else ""
-            for name, pool in _pools(analysis, of).items():
+            suffix = f", {prompting}" if len(analyses) > 1 else ""
+            for name, pool in _pools_by(analysis, pooled_by).items():
                 parts = (pool.data, pool.pert, pool.run)
-                bars.append(Bar(label=name + tail, parts=parts, share=pool.brittleness))
-                left_out += _left_out(f"{name}{tail}", pool)
+                bars.append(Bar(label=name + suffix, parts=parts, share=pool.brittleness))
+                left_out += _left_out_sentences(f"{name}{suffix}", pool)
         if bars:
-            about = declaration("brittleness", text=left_out, of=of, over=over)
+            about = declaration("brittleness", text=left_out, of=pooled_by, over=over)
             figures.append(Bars(bars=tuple(bars), **about))
     return tuple(figures)
 
 
-def _pools(analysis: Analysis, of: str) -> Mapping[str, PooledBrittleness]:
+def _pools_by(analysis: Analysis, pooled_by: str) -> Mapping[str, PooledBrittleness]:
     if analysis.across is None:
         return {}
-    return analysis.across.by_model if of == "model" else analysis.across.by_task
+    return analysis.across.by_model if pooled_by == "model" else analysis.across.by_task
 
 
-def _left_out(pooled: str, pool: PooledBrittleness) -> list[str]:
+def _left_out_sentences(pooled: str, pool: PooledBrittleness) -> list[str]:
     """Return a sentence on the panels that a pooled number leaves out, or that add 0 to it."""
     reasons = [f"{name} adds nothing, because every outcome is the same" for name in pool.null]
     reasons += [f"{name} is left out ({why.replace('_', ' ')})"
@@ -72,7 +72,7 @@ Analyses = Sequence[tuple[str, Across]]
 
 
 class _TitledRecord(NamedTuple):
-    """A record of an analysis. `how` names the analysis's prompts, such as `5-shot`."""
+    """A record of an analysis. `how` is the way of prompting, such as `5-shot`; tables show it."""
 
     how: str
     item: Any
@@ -83,36 +83,36 @@ def ranking_figures(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, .
 
     Each analysis comes with a name for its prompts, such as `5-shot`, shown if there are several.
     """
-    known = [
+    named = [
         (prompting, analysis.across)
         for prompting, analysis in analyses
         if analysis.across is not None
     ]
-    few = not any(across.rankings for _, across in known)
-    ranks = {"possible": lambda r: _rank_range(r.item.best, r.item.worst)}
+    few = not any(across.rankings for _, across in named)
+    cells = {"possible": lambda r: _rank_range(r.item.best, r.item.worst)}
     unknown = sentence("across.ranked_models")
-    folded = sum(len(across.ranks) for _, across in known) > 20
+    folded = sum(len(across.ranks) for _, across in named) > 20
     return (
-        *_agreement(known),
-        *_grids("rankings-changed", known, lambda a: [a.changed], few=few, ranked_models=unknown),
+        *_agreements(named),
+        *_tables("rankings-changed", named, lambda a: [a.changed], few=few, ranked_models=unknown),
         *(
             replace(grid, folded=folded)
-            for grid in _grids(
+            for grid in _tables(
                 "ranks",
-                known,
+                named,
                 lambda a: sorted(a.ranks, key=lambda rank: (rank.task, rank.best, rank.worst)),
-                ranks,
+                cells,
             )
         ),
-        *_grids("concordance", known, lambda a: [w for w in a.concordance if w.value is not None]),
-        *_grids(
+        *_tables("concordance", named, lambda a: [w for w in a.concordance if w.value is not None]),
+        *_tables(
             "ranking-survival",
-            known,
-            lambda a: sorted(a.survival, key=lambda pair: _for_sorting(pair.survival)),
+            named,
+            lambda a: sorted(a.survival, key=lambda pair: _sort_value(pair.survival)),
         ),
-        *_grids(
+        *_tables(
             "neighbours",
-            known,
+            named,
             lambda a: [e for e in (a.neighbours,) if e is not None and e.value is not None],
         ),
     )
@@ -122,7 +122,7 @@ def _rank_range(best: int, worst: int) -> str:
     return str(best) if best == worst else f"{best}–{worst}"
 
 
-def _grids(
+def _tables(
     figure: str,
     analyses: Analyses,
     pick: Callable[[Across], Iterable[Any]],
@@ -144,12 +144,12 @@ def _grids(
         yield replace(grid, labels=grid.labels + several)
 
 
-_AGREEMENT: tuple[tuple[str, Unit], ...] = (
+_AGREEMENT_COLUMNS: tuple[tuple[str, Unit], ...] = (
     ("Spearman", "coefficient"), ("if only noise", "coefficient"), ("p", "p"),
 )  # fmt: skip
 
 
-def _agreement(analyses: Analyses) -> Iterator[Figure]:
+def _agreements(analyses: Analyses) -> Iterator[Figure]:
     """Yield the table of Spearman's correlations of each recipe's ranking with the baseline's."""
     tables = {
         prompting: {ranking.recipe: ranking for ranking in across.rankings}
@@ -161,7 +161,7 @@ def _agreement(analyses: Analyses) -> Iterator[Figure]:
     columns = [
         Column(name=name, unit=unit, over=prompting)
         for prompting in tables
-        for name, unit in _AGREEMENT
+        for name, unit in _AGREEMENT_COLUMNS
     ]
     rows: list[tuple[Value, ...]] = []
     for recipe in dict.fromkeys(recipe for table in tables.values() for recipe in table):
@@ -174,11 +174,11 @@ def _agreement(analyses: Analyses) -> Iterator[Figure]:
                 else [None, None, None]
             )
         rows.append((recipe, *cells))
-    rows.sort(key=lambda row: _for_sorting(row[1]))
+    rows.sort(key=lambda row: _sort_value(row[1]))
     yield Grid(rows=tuple(rows), **declaration("rankings", columns))
 
 
-def _for_sorting(cell: Value) -> float:
+def _sort_value(cell: Value) -> float:
     """Return an estimate's value for sorting; 2.0, above every correlation, if it is undefined."""
     return cell.value if isinstance(cell, Estimate) and cell.value is not None else 2.0
 
@@ -193,37 +193,37 @@ def across_figures(analysis: Analysis) -> tuple[Figure, ...]:
     if across is None:
         return ()
     figures = (
-        *_panels(analysis, across),
+        *_panels_table(analysis, across),
         *declaration.grids("models-compared", across.pairs),
         *declaration.grids("consistency", across.consistency),
-        *_unreadable(across, analysis.level),
+        *_unreadable_figures(across, analysis.level),
         *brittleness_bars([("", analysis)]),
         *ranking_figures([("", analysis)]),
-        *_assumptions(across),
+        *_assumption_figures(across),
     )
-    alone = len(analysis.panels) == 1
+    single = len(analysis.panels) == 1
     return tuple(
         replace(
-            figure, section=SECTION, folded=figure.folded or (alone and isinstance(figure, Grid))
+            figure, section=SECTION, folded=figure.folded or (single and isinstance(figure, Grid))
         )
         for figure in figures
     )
 
 
-def _panels(analysis: Analysis, across: Across) -> Iterator[Figure]:
+def _panels_table(analysis: Analysis, across: Across) -> Iterator[Figure]:
     """Yield a row for each panel: recipes by verdict, and Cochran's Q with its p-value."""
-    tested = {(q.group["model"], q.group["task"]): q for q in across.omnibus}
+    tests = {(q.group["model"], q.group["task"]): q for q in across.omnibus}
     panels = [p for p in analysis.panels if p.recipes]
     if not panels:
         return
     columns = [Column(name=word, unit="count", over="Recipes") for word in VERDICT_WORDS.values()]
     drops = any(not panel.has_no_baseline for panel in panels)
     about = declaration("panels", columns, drops=drops, margin=within(panels[0].margin))
-    yield Grid(rows=tuple(_panel_row(panel, tested) for panel in panels), **about)
+    yield Grid(rows=tuple(_panel_row(panel, tests) for panel in panels), **about)
 
 
-def _panel_row(panel: PanelResult, tested: Mapping[tuple[str, str], Estimate]) -> tuple[Value, ...]:
-    q = tested.get((panel.model, panel.panel.task))
+def _panel_row(panel: PanelResult, tests: Mapping[tuple[str, str], Estimate]) -> tuple[Value, ...]:
+    q = tests.get((panel.model, panel.panel.task))
     counts = list(panel.verdicts.values())
     return (
         panel.model,
@@ -233,20 +233,20 @@ def _panel_row(panel: PanelResult, tested: Mapping[tuple[str, str], Estimate]) -
     )
 
 
-def _unreadable(across: Across, level: float) -> Iterator[Figure]:
+def _unreadable_figures(across: Across, level: float) -> Iterator[Figure]:
     """Yield a sentence and a table on the recipes' unreadable responses, the clearest first."""
     if not across.failures:
         return
     alpha = round(1.0 - level, 10)
-    clear = [f for f in across.failures if (f.p_value or 1.0) < alpha]
-    clear.sort(key=lambda failure: failure.p_value or 1.0)
+    significant = [f for f in across.failures if (f.p_value or 1.0) < alpha]
+    significant.sort(key=lambda failure: failure.p_value or 1.0)
     count = len(across.failures)
-    if clear:
+    if significant:
         clearest = "; ".join(
             "{recipe} ({model} on {task}) ".format(**f.group) + n.shown(f, "points").text
-            for f in clear[:MAX_NAMED]
+            for f in significant[:MAX_NAMED]
         )
-        more = f" and {len(clear) - MAX_NAMED} more" if len(clear) > MAX_NAMED else ""
+        more = f" and {len(significant) - MAX_NAMED} more" if len(significant) > MAX_NAMED else ""
         text = f"The share of answers that cannot be read changes, in points: {clearest}{more}."
     else:
         text = (
@@ -257,7 +257,7 @@ def _unreadable(across: Across, level: float) -> Iterator[Figure]:
     yield declaration.grid("unreadable", across.failures)
 
 
-def _assumptions(across: Across) -> Iterator[Figure]:
+def _assumption_figures(across: Across) -> Iterator[Figure]:
     if across.notes:
         yield Statement(
             name="assumptions",

@@ -58,12 +58,12 @@ def answer_figure(analyses: Sequence[tuple[str, Analysis]]) -> Statement:
         for prompting, analysis in analyses
         for panel in analysis.panels
     ]
-    return _short_statement(_lines(panels, analyses[0][1]))
+    return _short_statement(_answer_lines(panels, analyses[0][1]))
 
 
 def answer_of_panel(panel: PanelResult, analysis: Analysis) -> Statement:
     """Return the result of one of several panels in words."""
-    return _short_statement(_lines([(panel.title, panel)], analysis))
+    return _short_statement(_answer_lines([(panel.title, panel)], analysis))
 
 
 def answer_of(
@@ -83,7 +83,7 @@ def answer_of(
             *_unfinished_warning(counts),
             *_unread_warning(counts, unparsed_count_as),
             *sentences,
-            _evidence(counts, unparsed_count_as),
+            _evidence_sentence(counts, unparsed_count_as),
             *_judge_sentence(read),
         )
     )
@@ -93,31 +93,33 @@ def _short_statement(text: Iterable[str]) -> Statement:
     return Statement(name=ANSWER, title="In short", text=tuple(filter(None, text)), kind="answer")
 
 
-def _lines(named: Named, analysis: Analysis) -> Iterator[str]:
+def _answer_lines(named: Named, analysis: Analysis) -> Iterator[str]:
     """Yield the finding, its limits, and the evidence with the next step."""
     panels = [panel for _, panel in named]
     counts = _sum_of_counts(panel.counts for panel in panels)
-    evidence = f"{_noise(panels)} {_evidence(counts, analysis.unparsed)}"
+    evidence = f"{_noise_sentence(panels)} {_evidence_sentence(counts, analysis.unparsed)}"
     if counts.hold_no_answer or counts.mostly_failed:
         yield _nothing_to_conclude(counts)
         about = (evidence,) if counts.mostly_failed else ()
         yield " ".join((*about, *next_steps(panels, counts, analysis)))
         return
-    finding = _panel(panels[0], analysis.level) if len(panels) == 1 else _panels_that_change(named)
+    finding = _finding_of(panels[0], analysis.level) if len(panels) == 1 else _panel_changes(named)
     if all(p.keeping is not None and _drops_add_nothing(p) for p in panels):
         finding = iter(())
-    two = [
+    kept = [
         keeping_sentence(title, p) for title, p in named[:MAX_NAMED_PANELS] if p.keeping is not None
     ]
-    yield " ".join((*_unfinished_warning(counts), *two, *_doubts(panels, analysis), *finding))
-    limits = _limits if len(panels) == 1 else _limits_of_several
+    yield " ".join(
+        (*_unfinished_warning(counts), *kept, *_reader_doubts(panels, analysis), *finding)
+    )
+    limits = _limit_sentences if len(panels) == 1 else _limit_sentences_of_several
     yield " ".join(limits(panels, analysis.level))
     yield " ".join((evidence, *next_steps(panels, counts, analysis)))
 
 
 def _drops_add_nothing(panel: PanelResult) -> bool:
     """Return True if the drops add nothing to the answers kept and the meanings noticed."""
-    return compares_with_clean(panel.panel.scorer) or _kind(panel) == "open"
+    return compares_with_clean(panel.panel.scorer) or _overall_change(panel) == "open"
 
 
 def _nothing_to_conclude(counts: Counts) -> str:
@@ -130,25 +132,27 @@ def _nothing_to_conclude(counts: Counts) -> str:
 
 def _unfinished_warning(counts: Counts) -> Iterator[str]:
     if counts.missing:
-        there = n.whole(counts.cells - counts.missing)
-        yield sentence("answer.missing", there=there, planned=n.whole(counts.cells))
+        stored = n.whole(counts.cells - counts.missing)
+        yield sentence("answer.missing", there=stored, planned=n.whole(counts.cells))
 
 
 def _unread_warning(counts: Counts, unparsed_count_as: str) -> Iterator[str]:
     """Yield a warning if many responses hold no usable answer, for reports without verdicts."""
     if counts.unread > MAX_UNREAD_SHARE * counts.answers:
         yield sentence(
-            "answer.unread", evidence=_unusable_of(counts), rule=_rule(counts, unparsed_count_as)
+            "answer.unread",
+            evidence=_unusable_text(counts),
+            rule=_rule_text(counts, unparsed_count_as),
         )
 
 
-def _doubts(panels: Sequence[PanelResult], analysis: Analysis) -> Iterator[str]:
+def _reader_doubts(panels: Sequence[PanelResult], analysis: Analysis) -> Iterator[str]:
     """Yield warnings if another answer extraction would change a verdict or many scores."""
-    again = [panel.second_reading for panel in panels if panel.second_reading is not None]
-    doubted = [second for second in again if second.matters]
+    seconds = [panel.second_reading for panel in panels if panel.second_reading is not None]
+    doubted = [second for second in seconds if second.matters]
     if doubted:
         answers, different = (
-            sum(getattr(second, name) for second in again) for name in ("answers", "different")
+            sum(getattr(second, name) for second in seconds) for name in ("answers", "different")
         )
         names = list(dict.fromkeys(name for second in doubted for name in second.recipes))
         reader = doubted[0].reader
@@ -173,7 +177,7 @@ def _doubts(panels: Sequence[PanelResult], analysis: Analysis) -> Iterator[str]:
             yield sentence("answer.doubt", reading=reading, names=listed_bounded(list(recipes)))
 
 
-def _panel(panel: PanelResult, level: float) -> Iterator[str]:
+def _finding_of(panel: PanelResult, level: float) -> Iterator[str]:
     """Yield the finding about one model on one task."""
     if panel.has_no_baseline:
         conditions = noun(len(panel.recipes), "condition")
@@ -198,20 +202,20 @@ def _panel(panel: PanelResult, level: float) -> Iterator[str]:
         yield moved("It" if lost else subject, "gains", gained, panel)
     if lost or gained:
         return
-    same = of_verdict(panel, "equivalent")
+    equivalent = of_verdict(panel, "equivalent")
     if moves_on_average(panel):
         yield on_average(subject, panel, level)
-    elif same:
-        whole = len(same) == len(panel.recipes)
+    elif equivalent:
+        whole = len(equivalent) == len(panel.recipes)
         yield sentence(
             "answer.nothing_falters" if whole else "answer.held",
             subject=subject,
             margin=within(panel.margin),
-            recipes=recipes_counted(len(same), panel),
-            names=names_of(same, panel),
+            recipes=recipes_counted(len(equivalent), panel),
+            names=names_of(equivalent, panel),
         )
     else:
-        bound = _bound(panel, level)
+        bound = _bound_sentence(panel, level)
         yield sentence(
             "answer.nothing",
             subject=subject,
@@ -220,46 +224,48 @@ def _panel(panel: PanelResult, level: float) -> Iterator[str]:
         )
 
 
-def _bound(panel: PanelResult, level: float) -> str:
+def _bound_sentence(panel: PanelResult, level: float) -> str:
     over = f"over {recipes_counted(len(panel.recipes), panel)}"
     return "".join(at_most(panel.recipes, level, over))
 
 
-def _limits(panels: Sequence[PanelResult], level: float) -> Iterator[str]:
+def _limit_sentences(panels: Sequence[PanelResult], level: float) -> Iterator[str]:
     """Yield the confidence in the finding, the undecided recipes, and the causes of the loss."""
     (panel,) = panels
     if panel.has_no_baseline or not panel.recipes:
         return
-    moves = of_verdict(panel, "degraded") or of_verdict(panel, "improved")
-    if panel.baseline.value == 0.0 and not moves:
+    decided = of_verdict(panel, "degraded") or of_verdict(panel, "improved")
+    if panel.baseline.value == 0.0 and not decided:
         return
-    if moves:
+    if decided:
         yield _bounds_sentence(panel, level)
     elif of_verdict(panel, "equivalent") or moves_on_average(panel):
-        yield _bound(panel, level)
+        yield _bound_sentence(panel, level)
     yield from _undecided_sentence(panel)
-    yield from _causes_of_losses(panel)
+    yield from _causes_of_largest_losses(panel)
 
 
 def _bounds_sentence(panel: PanelResult, level: float) -> str:
     """Return the sentence with the bounds of the shown changes."""
     words: dict[Verdict, str] = {"degraded": "loss", "improved": "gain"}
-    reach = []
+    phrases = []
     for verdict, name in words.items():
-        shown = of_verdict(panel, verdict)
-        bounds = [b for r in shown for b in (r.least, r.most) if b is not None]
+        decided = of_verdict(panel, verdict)
+        bounds = [b for r in decided for b in (r.least, r.most) if b is not None]
         if bounds:
             low, high = size(min(map(abs, bounds))), size(max(map(abs, bounds)))
             one = (
-                f"the {name} under {names_of(shown, panel)}" if len(shown) == 1 else f"every {name}"
+                f"the {name} under {names_of(decided, panel)}"
+                if len(decided) == 1
+                else f"every {name}"
             )
-            reach.append(sentence("answer.between", change=one, low=low, high=high))
+            phrases.append(sentence("answer.between", change=one, low=low, high=high))
     average = " and their average" if len(panel.recipes) > 1 else ""
     return sentence(
         "answer.sure",
         level=level_of(level),
         recipes=f"{recipes_counted(len(panel.recipes), panel)}{average}",
-        bounds=" and ".join(reach),
+        bounds=" and ".join(phrases),
     )
 
 
@@ -268,17 +274,17 @@ def _undecided_sentence(panel: PanelResult) -> Iterator[str]:
     undecided = of_verdict(panel, "undecided")
     if not undecided:
         return
-    known = [recipe.most for recipe in undecided if recipe.most is not None]
-    blank = len(undecided) - len(known)
-    alone = len(undecided) == len(panel.recipes) and not moves_on_average(panel)
-    if not known:
+    limits = [recipe.most for recipe in undecided if recipe.most is not None]
+    unbounded = len(undecided) - len(limits)
+    all_undecided = len(undecided) == len(panel.recipes) and not moves_on_average(panel)
+    if not limits:
         bounds = sentence("answer.no_interval")
-    elif alone and not blank:
+    elif all_undecided and not unbounded:
         bounds = ""  # the finding contains the bound
-    elif blank:
-        bounds = sentence("answer.without_interval", count=n.whole(blank))
+    elif unbounded:
+        bounds = sentence("answer.without_interval", count=n.whole(unbounded))
     else:
-        bounds = sentence("answer.still_possible", points=size(max(0.0, *known)))
+        bounds = sentence("answer.still_possible", points=size(max(0.0, *limits)))
     count = recipes_counted(len(undecided), panel)
     yield sentence(
         "answer.open",
@@ -297,14 +303,14 @@ _BLAME_WORDS = {
 _UNREAD_VERBS = {"refused": "refuses", "truncated": "is cut off", "unparsed": "cannot be read"}
 
 
-def _causes_of_losses(panel: PanelResult) -> Iterator[str]:
+def _causes_of_largest_losses(panel: PanelResult) -> Iterator[str]:
     """Yield the causes of the largest loss, and of the largest loss that the test itself causes."""
-    split = {parts.label: parts for parts in panel.parts}
+    parts_of = {parts.label: parts for parts in panel.parts}
     lost = sorted(of_verdict(panel, "degraded"), key=lambda recipe: -drop_of(recipe))
-    known = [(recipe, split[recipe.label]) for recipe in lost if recipe.label in split]
+    known = [(recipe, parts_of[recipe.label]) for recipe in lost if recipe.label in parts_of]
     blamed = [pair for pair in known if pair[1].split.blamed is not None]
-    told = known[:1] + [pair for pair in blamed[:1] if pair is not known[0]]
-    for recipe, parts in told:
+    reported = known[:1] + [pair for pair in blamed[:1] if pair is not known[0]]
+    for recipe, parts in reported:
         yield causes_of_loss(recipe, parts, panel)
 
 
@@ -314,29 +320,29 @@ def causes_of_loss(recipe: RecipeResult, parts: RecipeParts, panel: PanelResult)
     The wording is cleared only by another part whose interval excludes zero.
     """
     split, second = parts.split, panel.second_reading
-    about = {"points": size(drop_of(recipe)), "name": names_of([recipe], panel)}
+    drop_text = {"points": size(drop_of(recipe)), "name": names_of([recipe], panel)}
     if _above_zero(split.wording):
         if second is not None and recipe.label in second.recipes:
-            return sentence("answer.by_reader", reader=second.reader, **about)
+            return sentence("answer.by_reader", reader=second.reader, **drop_text)
         state = next((s for s in _UNREAD_VERBS if _above_zero(split.unrecovered[s])), None)
         because = ""
         if state is not None:
             because = sentence(
                 "answer.because",
-                part=_share(split.unrecovered[state], split.wording),
+                part=_points_or_all(split.unrecovered[state], split.wording),
                 why=_UNREAD_VERBS[state],
             )
-        part = _share(split.wording, recipe.drop)
+        part = _points_or_all(split.wording, recipe.drop)
         part = part[0].upper() + part[1:]
         unsure = "" if panel.noise_floor else sentence("answer.not_asked_again")
-        return sentence("answer.wording", part=part, unsure=unsure, because=because, **about)
+        return sentence("answer.wording", part=part, unsure=unsure, because=because, **drop_text)
     if split.blamed is not None:
         part = size(getattr(split, split.blamed).low)
-        return sentence("answer.blamed", part=part, kind=_BLAME_WORDS[split.blamed], **about)
-    return sentence("answer.unexplained", **about)
+        return sentence("answer.blamed", part=part, kind=_BLAME_WORDS[split.blamed], **drop_text)
+    return sentence("answer.unexplained", **drop_text)
 
 
-def _share(part: Estimate, whole: Estimate) -> str:
+def _points_or_all(part: Estimate, whole: Estimate) -> str:
     """Return the points of a part, or `all` if they are no less than the whole."""
     points = size(part.value or 0.0)
     return "all" if (part.value or 0.0) >= (whole.value or 0.0) - 5e-4 else points
@@ -346,7 +352,7 @@ def _above_zero(estimate: Estimate) -> bool:
     return estimate.low is not None and estimate.low > 0.0
 
 
-def _noise(panels: Sequence[PanelResult]) -> str:
+def _noise_sentence(panels: Sequence[PanelResult]) -> str:
     floor = panels[0].noise_floor if len(panels) == 1 else None
     value = None if floor is None else floor.value
     name = {None: "noise_unknown", 0.0: "noise_none"}.get(value, "noise")
@@ -357,7 +363,7 @@ def _noise(panels: Sequence[PanelResult]) -> str:
     return sentence(f"answer.{name}", items=shown, share=n.percent(value))
 
 
-def _evidence(counts: Counts, unparsed_count_as: str) -> str:
+def _evidence_sentence(counts: Counts, unparsed_count_as: str) -> str:
     """Return the sentence on failed requests, parsed responses, and the rule for the others."""
     answers = counts.answers
     failed = "No request failed"
@@ -371,12 +377,12 @@ def _evidence(counts: Counts, unparsed_count_as: str) -> str:
     return sentence(
         "answer.some_read",
         failed=failed,
-        evidence=_unusable_of(counts),
-        rule=_rule(counts, unparsed_count_as),
+        evidence=_unusable_text(counts),
+        rule=_rule_text(counts, unparsed_count_as),
     )
 
 
-def _unusable_of(counts: Counts) -> str:
+def _unusable_text(counts: Counts) -> str:
     """Return `20 of 900 responses hold no usable answer (4 refused, 16 cut off)`."""
     replies = noun(counts.answers, "response")
     hold = "holds" if counts.unread == 1 else "hold"
@@ -384,7 +390,7 @@ def _unusable_of(counts: Counts) -> str:
     return f"{n.whole(counts.unread)} of {replies} {hold} no usable answer ({kinds})"
 
 
-def _rule(counts: Counts, unparsed_count_as: str) -> str:
+def _rule_text(counts: Counts, unparsed_count_as: str) -> str:
     if unparsed_count_as == EXCLUDED:
         return left_out(counts.unread)
     return f"{'counts' if counts.unread == 1 else 'count'} as {unparsed_count_as}"
@@ -392,15 +398,15 @@ def _rule(counts: Counts, unparsed_count_as: str) -> str:
 
 def _judge_sentence(counts: Counts) -> Iterator[str]:
     """Yield the sentence on the number of requests to a judge and of its empty responses."""
-    asked, lost = counts.cells - counts.missing, counts.unread + counts.failed
-    if asked:
+    sent, without_verdict = counts.cells - counts.missing, counts.unread + counts.failed
+    if sent:
         read = "every reply held a verdict"
-        if lost:
-            read = f"{n.whole(lost)} of its replies held no verdict or never came"
-        yield sentence("answer.judge", times=noun(asked, "time"), read=read)
+        if without_verdict:
+            read = f"{n.whole(without_verdict)} of its replies held no verdict or never came"
+        yield sentence("answer.judge", times=noun(sent, "time"), read=read)
 
 
-def _kind(panel: PanelResult) -> str:
+def _overall_change(panel: PanelResult) -> str:
     if panel.has_no_baseline or not panel.recipes:
         return "no drops"
     counts = panel.verdicts
@@ -413,46 +419,46 @@ def _kind(panel: PanelResult) -> str:
     return "hold" if counts["equivalent"] == len(panel.recipes) else "open"
 
 
-def _panels_that_change(named: Named) -> Iterator[str]:
+def _panel_changes(named: Named) -> Iterator[str]:
     """Yield the panels that lose or gain, tested simultaneously, with the largest changes."""
     panels = [panel for _, panel in named]
     models = noun(len({panel.panel.model.id for panel in panels}), "model")
     tasks = noun(len({panel.panel.task for panel in panels}), "task")
-    every = f"{noun(len(panels), 'panel')} ({models} on {tasks})"
-    found = _panels_rejected(panels)
+    all_panels = f"{noun(len(panels), 'panel')} ({models} on {tasks})"
+    changed = _panels_shown_to_change(panels)
     for verb in ("lose", "gain"):
-        some = [pair for pair, is_found in zip(named, found, strict=True)
-                if is_found and _kind(pair[1]) == verb]  # fmt: skip
-        some.sort(key=lambda pair: -abs(_largest_change(pair[1])[0]))
-        if some:
+        moved_panels = [pair for pair, is_changed in zip(named, changed, strict=True)
+                if is_changed and _overall_change(pair[1]) == verb]  # fmt: skip
+        moved_panels.sort(key=lambda pair: -abs(_largest_change(pair[1])[0]))
+        if moved_panels:
             yield sentence(
                 "panels.found",
-                count=n.whole(len(some)),
-                panels=every,
-                verb=verb if len(some) > 1 else f"{verb}s",
+                count=n.whole(len(moved_panels)),
+                panels=all_panels,
+                verb=verb if len(moved_panels) > 1 else f"{verb}s",
                 every=n.whole(len(panels)),
                 names=listed_bounded(
                     [f"{title} ({size(_largest_change(p)[0])} points {_largest_change(p)[1]})"
-                     for title, p in some], MAX_NAMED_PANELS, MAX_NAMED_PANELS,
+                     for title, p in moved_panels], MAX_NAMED_PANELS, MAX_NAMED_PANELS,
                 ),
             )  # fmt: skip
-            every = f"the {noun(len(panels), 'panel')}"
-    if not any(found):
-        name = "hold" if all(_kind(panel) == "hold" for panel in panels) else "none"
+            all_panels = f"the {noun(len(panels), 'panel')}"
+    if not any(changed):
+        name = "hold" if all(_overall_change(panel) == "hold" for panel in panels) else "none"
         yield sentence(
             f"panels.{name}",
-            panels=every,
+            panels=all_panels,
             margin=within(panels[0].margin),
             all=n.whole(len(panels)),
         )
 
 
-def _panels_rejected(panels: Sequence[PanelResult]) -> list[bool]:
+def _panels_shown_to_change(panels: Sequence[PanelResult]) -> list[bool]:
     """Return for each panel True if it changes in a test of all panels at once."""
-    return panels_rejected([panel.p_any for panel in panels], level=_level(panels))
+    return panels_rejected([panel.p_any for panel in panels], level=_level_of_panels(panels))
 
 
-def _level(panels: Sequence[PanelResult]) -> float:
+def _level_of_panels(panels: Sequence[PanelResult]) -> float:
     return panels[0].baseline.level
 
 
@@ -461,22 +467,22 @@ def _largest_change(panel: PanelResult) -> tuple[float, str]:
     shown = [*of_verdict(panel, "degraded"), *of_verdict(panel, "improved")]
     if not shown:
         return panel.micro.value or 0.0, "on average"
-    most = max(shown, key=lambda recipe: abs(drop_of(recipe)))
-    return drop_of(most), f"under {most.everyday or most.name}"
+    largest = max(shown, key=lambda recipe: abs(drop_of(recipe)))
+    return drop_of(largest), f"under {largest.everyday or largest.name}"
 
 
-def _limits_of_several(panels: Sequence[PanelResult], level: float) -> Iterator[str]:
+def _limit_sentences_of_several(panels: Sequence[PanelResult], level: float) -> Iterator[str]:
     """Yield the number of panels that change only in their own test, and the undecided drops."""
-    found = _panels_rejected(panels)
-    own = sum(not is_found and _kind(panel) in ("lose", "gain")
-              for panel, is_found in zip(panels, found, strict=True))  # fmt: skip
-    if own:
+    changed = _panels_shown_to_change(panels)
+    only_in_own_test = sum(not is_changed and _overall_change(panel) in ("lose", "gain")
+              for panel, is_changed in zip(panels, changed, strict=True))  # fmt: skip
+    if only_in_own_test:
         yield sentence(
             "panels.own",
-            count=n.whole(own),
-            verb="does" if own == 1 else "do",
-            chance=f"{(1.0 - level) * found.count(False):.1g}",
-            rest=noun(found.count(False), "panel"),
+            count=n.whole(only_in_own_test),
+            verb="does" if only_in_own_test == 1 else "do",
+            chance=f"{(1.0 - level) * changed.count(False):.1g}",
+            rest=noun(changed.count(False), "panel"),
         )
     panels = [panel for panel in panels if not panel.has_no_baseline]
     undecided = [recipe for panel in panels for recipe in of_verdict(panel, "undecided")]
@@ -486,17 +492,17 @@ def _limits_of_several(panels: Sequence[PanelResult], level: float) -> Iterator[
     drops = f"{n.whole(len(undecided))} of {noun(total, 'drop')}"
     if len(undecided) == total:
         drops = f"All {noun(total, 'drop')}"
-    known = [recipe.most for recipe in undecided if recipe.most is not None]
-    often = Counter(recipe.everyday or recipe.name for recipe in undecided)
-    whole = known and len(known) == len(undecided)
+    limits = [recipe.most for recipe in undecided if recipe.most is not None]
+    name_counts = Counter(recipe.everyday or recipe.name for recipe in undecided)
+    all_bounded = limits and len(limits) == len(undecided)
     yield sentence(
         "answer.open",
         recipes=drops,
         are=are(len(undecided)),
-        names=listed_bounded([name for name, _ in often.most_common()]),
-        bounds=sentence("answer.still_possible", points=size(max(0.0, *known)))
-        if whole
-        else sentence("answer.without_interval", count=n.whole(len(undecided) - len(known))),
+        names=listed_bounded([name for name, _ in name_counts.most_common()]),
+        bounds=sentence("answer.still_possible", points=size(max(0.0, *limits)))
+        if all_bounded
+        else sentence("answer.without_interval", count=n.whole(len(undecided) - len(limits))),
     )
 
 
@@ -515,16 +521,16 @@ def keeping_sentence(title: str, panel: PanelResult) -> str:
         return ""
     again = keeping.again.value if keeping.again is not None else None
     moved = 0.0 if again is None else 1.0 - again
-    first = sentence("keeping.restless", share=n.percent(moved)) if moved > RESTLESS else ""
-    kept = _keeping_sentence(title, keeping, again)
+    warning = sentence("keeping.restless", share=n.percent(moved)) if moved > RESTLESS else ""
+    kept = _kept_sentence(title, keeping, again)
     if keeping.word == "not asked":
         kept = kept[:1].upper() + kept[1:]
     return (
-        first
+        warning
         + sentence(
             f"keeping.{keeping.word.replace(' ', '_')}",
             keeps=kept,
-            reads="" if keeping.reads is None else _share_kept(keeping.reads),
+            reads="" if keeping.reads is None else _share_text(keeping.reads),
             weakest=_weakest_sentence(keeping.weakest(control=False), panel),
             least=_least_sentence(keeping.weakest(control=True), panel),
             needed=""
@@ -532,22 +538,22 @@ def keeping_sentence(title: str, panel: PanelResult) -> str:
             else sentence("keeping.needed", items=n.whole(keeping.needed)),
         )
         + _deaf_to_sentence(keeping)
-        + _keeping_lines(keeping)
+        + _keeping_lines_sentence(keeping)
     )
 
 
-def _keeping_sentence(title: str, keeping: KeepsAndReads, again: float | None) -> str:
+def _kept_sentence(title: str, keeping: KeepsAndReads, again: float | None) -> str:
     harmless = [c for c in keeping.conditions if not c.control]
     if not harmless or keeping.keeps.value is None:
         return sentence("keeping.no_change", panel=title)
     changes = noun(len(harmless), "harmless change")
     asked = "" if again is None else sentence("keeping.again", share=n.percent(again))
     return sentence(
-        "keeping.keeps", changes=changes, panel=title, share=_share_kept(keeping.keeps), again=asked
+        "keeping.keeps", changes=changes, panel=title, share=_share_text(keeping.keeps), again=asked
     )
 
 
-def _share_kept(share: Estimate) -> str:
+def _share_text(share: Estimate) -> str:
     if share.low is None or share.high is None:
         return f"{n.percent(share.value)} %"
     value, low, high = (n.percent(max(0.0, v or 0.0)) for v in (share.value, share.low, share.high))
@@ -574,7 +580,7 @@ def _deaf_to_sentence(keeping: KeepsAndReads) -> str:
     return sentence("keeping.deaf_to", names="; ".join(ignored))
 
 
-def _keeping_lines(keeping: KeepsAndReads) -> str:
+def _keeping_lines_sentence(keeping: KeepsAndReads) -> str:
     if keeping.word == "not asked":
         return ""
     keep, read = (n.percent(line) for line in keeping.lines)

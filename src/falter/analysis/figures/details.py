@@ -23,39 +23,39 @@ _ANSWER_STATES = ("another", "unparsed", "truncated", "refused")
 def parts_figures(panel: PanelResult) -> Iterator[Figure]:
     """Yield the decomposition of every drop: effects of the test, and states of the responses."""
     recipes = {recipe.label: recipe for recipe in panel.recipes}
-    split = [parts for parts in panel.parts if parts.split.drop.value is not None]
-    split = sorted(
-        (parts for parts in split if parts.label in recipes),
-        key=lambda parts: -_value(parts.split.drop),
+    decomposed = [parts for parts in panel.parts if parts.split.drop.value is not None]
+    decomposed = sorted(
+        (parts for parts in decomposed if parts.label in recipes),
+        key=lambda parts: -_value_or_zero(parts.split.drop),
     )
-    if not split:
+    if not decomposed:
         return
-    lost = [parts for parts in split if recipes[parts.label].verdict == "degraded"]
-    again = panel.second_reading
-    scored = "" if again is None or not again.matters else (
-        f" The parts use the scores of the run for the {n.whole(again.different)} replies that "
-        f"{again.reader} would judge differently, unless they were unread."
+    lost = [parts for parts in decomposed if recipes[parts.label].verdict == "degraded"]
+    second = panel.second_reading
+    scores_note = "" if second is None or not second.matters else (
+        f" The parts use the scores of the run for the {n.whole(second.different)} replies that "
+        f"{second.reader} would judge differently, unless they were unread."
     )  # fmt: skip
     about = declaration(
         PARTS,
         text=[causes_of_loss(recipes[p.label], p, panel) for p in lost],
-        reading=f"right answers that only {again.reader} finds in them" if again else "no reader",
-        scored=scored,
+        reading=f"right answers that only {second.reader} finds in them" if second else "no reader",
+        scored=scores_note,
     )
-    rows = tuple(_row(parts, recipes[parts.label]) for parts in split)
+    rows = tuple(_breakdown_row(parts, recipes[parts.label]) for parts in decomposed)
     yield Breakdown(rows=rows, folded=not lost, **about)
 
 
-def _row(parts: RecipeParts, recipe: RecipeResult) -> BreakdownRow:
+def _breakdown_row(parts: RecipeParts, recipe: RecipeResult) -> BreakdownRow:
     split, churn = parts.split, parts.churn
     states = (split.states[name] for name in _ANSWER_STATES)
     # An equal number gets the interval of the other figures. The numbers differ if unparsed answers
     # are excluded there.
-    same = recipe.together.value == split.drop.value
+    same_drop = recipe.together.value == split.drop.value
     return BreakdownRow(
         label=parts.label,
         everyday=recipe.everyday,
-        whole=recipe.together if same else split.drop,
+        whole=recipe.together if same_drop else split.drop,
         parts=split.parts,
         cells=(*states, *split.corrected, churn.lost, churn.gained, churn.again, churn.ratio),
         lines=tuple(filter(None, (_corrections_text(parts), _churn_sentence(parts)))),
@@ -68,9 +68,9 @@ def _corrections_text(parts: RecipeParts) -> str:
     named = list(zip(_PART_NAMES, split.parts, split.corrected, strict=False))
     unknown = [name for name, part, _ in named if part.status == "not_identified"]
     idle = [name for name, _, count in named if not count and name not in unknown]
-    done = [f"{name} {n.whole(count)}" for name, _, count in named if count]
+    touched = [f"{name} {n.whole(count)}" for name, _, count in named if count]
     sentences = [
-        f"Items corrected: {', '.join(done)}." if done else "",
+        f"Items corrected: {', '.join(touched)}." if touched else "",
         f"No item to correct: {', '.join(idle)}." if idle else "",
         f"Not measured, so part of wording: {', '.join(unknown)}." if unknown else "",
     ]
@@ -80,21 +80,21 @@ def _corrections_text(parts: RecipeParts) -> str:
 def _churn_sentence(parts: RecipeParts) -> str:
     """Return the sentence on churn: items lost and gained, and flips on repetition."""
     churn = parts.churn
-    turned = (
+    flipped = (
         f"Of {n.whole(churn.items)} items {n.count(churn.lost)} were lost and "
         f"{n.count(churn.gained)} gained"
     )
     if churn.again.value is None:
-        return f"{turned}; no prompt was sent twice, so it is unknown how many are chance."
+        return f"{flipped}; no prompt was sent twice, so it is unknown how many are chance."
     if churn.ratio.value is None:
-        return f"{turned}; sending the same prompt again flipped none."
+        return f"{flipped}; sending the same prompt again flipped none."
     again = n.shown(churn.again, "count")
     ratio = n.shown(churn.ratio, "coefficient")
     flips = f"sending the same prompt again flips {again.text} in each direction"
-    return f"{turned}; {flips}. Churn ratio {ratio.text}."
+    return f"{flipped}; {flips}. Churn ratio {ratio.text}."
 
 
-def _value(estimate: Estimate) -> float:
+def _value_or_zero(estimate: Estimate) -> float:
     return estimate.value if estimate.value is not None else 0.0
 
 
@@ -133,13 +133,13 @@ def not_asked_figures(panel: PanelResult) -> Iterator[Figure]:
 def _asked_row(
     label: str,
     asked: int | None,
-    left: int | None,
+    not_asked: int | None,
     estimate: Estimate,
     promised: float | None,
 ) -> tuple[Value, ...]:
     low, high = estimate.low, estimate.high
     half = None if low is None or high is None else (high - low) / 2.0
-    return (label, asked, left, estimate, promised, half)
+    return (label, asked, not_asked, estimate, promised, half)
 
 
 # Meaning checks of the recipes.
@@ -196,16 +196,16 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
     """Yield the evidence for the verdicts and the largest drop, folded as details."""
     if panel.has_no_baseline or not panel.recipes:
         return
-    labels, own = zip(*((r.label, r.drop.p_value) for r in panel.recipes), strict=True)
-    q_values = dict(zip(labels, benjamini_hochberg(own), strict=True))
+    labels, p_values = zip(*((r.label, r.drop.p_value) for r in panel.recipes), strict=True)
+    q_values = dict(zip(labels, benjamini_hochberg(p_values), strict=True))
     cells: dict[str, Cell] = {
         "largest": lambda r: panel.worst if r is panel.largest else None,
-        "equivalence": lambda r: _equivalence(r.p_equivalent),
+        "equivalence": lambda r: _equivalence_text(r.p_equivalent),
         "q": lambda r: q_values[r.label],
     }
     yield declaration.grid("verdicts", panel.recipes, cells)
 
 
-def _equivalence(p: float | None) -> str:
+def _equivalence_text(p: float | None) -> str:
     """Return the p-value of two one-sided tests as text; it is not followed above 0.5."""
     return "≥0.5" if p is not None and p >= 0.5 else n.p_value(p)

@@ -15,25 +15,25 @@ from falter.stats.sample_size import sample_size
 
 def next_steps(panels: Sequence[PanelResult], counts: Counts, analysis: Analysis) -> Iterator[str]:
     """Yield one sentence, or none: the next step, and the items that would narrow the drops."""
-    more = ""
+    narrowing = ""
     if (
         counts.scored
         and not counts.mostly_failed
         and not all(panel.baseline.value == 0.0 for panel in panels)
-        and (wanted := _items_for(panels, analysis.level))
+        and (plan := _half_width_and_items(panels, analysis.level))
     ):
-        width, count = wanted
+        width, count = plan
         undecided = sum(len(of_verdict(panel, "undecided")) for panel in panels)
         drops = {0: "every drop", 1: "the undecided drop"}.get(undecided, "every undecided drop")
         items = noun(count, "item")
         items += " of each task" if len({panel.panel.task for panel in panels}) > 1 else ""
-        more = sentence("answer.next_items", margin=within(width), drops=drops, items=items)
-    steps = [part for part in (_step(panels, counts, analysis), more) if part]
+        narrowing = sentence("answer.next_items", margin=within(width), drops=drops, items=items)
+    steps = [part for part in (_most_urgent_step(panels, counts, analysis), narrowing) if part]
     if steps:
         yield sentence("answer.next", steps="; ".join(steps))
 
 
-def _step(panels: Sequence[PanelResult], counts: Counts, analysis: Analysis) -> str:
+def _most_urgent_step(panels: Sequence[PanelResult], counts: Counts, analysis: Analysis) -> str:
     """Return the most urgent step, or an empty text; commands appear only for stored runs."""
     stored = analysis.store is not None
 
@@ -52,8 +52,8 @@ def _step(panels: Sequence[PanelResult], counts: Counts, analysis: Analysis) -> 
     if all(panel.at_chance for panel in panels):
         return sentence("answer.next_easier")
     if not any(r.together.low is not None for panel in panels for r in panel.recipes):
-        few = any(panel.baseline.clusters for panel in panels)
-        return sentence("answer.next_clusters" if few else "answer.next_more")
+        few_clusters = any(panel.baseline.clusters for panel in panels)
+        return sentence("answer.next_clusters" if few_clusters else "answer.next_more")
     if lost:
         return command_line("answer.next_lost", "--lost", "--recipe", max(lost)[1])
     if all(panel.baseline.value == 1.0 for panel in panels):
@@ -65,11 +65,11 @@ def _missing_matters(panels: Sequence[PanelResult]) -> bool:
     return any(recipe.bounds for panel in panels for recipe in panel.recipes)
 
 
-def _finding_holds(panel: PanelResult) -> bool:
+def _all_equivalent(panel: PanelResult) -> bool:
     return bool(panel.recipes) and len(of_verdict(panel, "equivalent")) == len(panel.recipes)
 
 
-def _items_for(panels: Sequence[PanelResult], level: float) -> tuple[float, int] | None:
+def _half_width_and_items(panels: Sequence[PanelResult], level: float) -> tuple[float, int] | None:
     """Return a half-width for the undecided drops, and the items of a task that it needs.
 
     If every recipe of every panel is equivalent, all drops count instead of the undecided ones.
@@ -80,24 +80,24 @@ def _items_for(panels: Sequence[PanelResult], level: float) -> tuple[float, int]
     none flipped, or this number is not larger than the present one, it is items × (widest / wanted
     half-width)². It is rounded up to two digits.
     """
-    all_hold = bool(panels) and all(_finding_holds(panel) for panel in panels)
+    every_panel_equivalent = bool(panels) and all(_all_equivalent(panel) for panel in panels)
     widths = [
         (panel.items, (recipe.together.high - recipe.together.low) / 2.0)
         for panel in panels
-        for recipe in (panel.recipes if all_hold else of_verdict(panel, "undecided"))
+        for recipe in (panel.recipes if every_panel_equivalent else of_verdict(panel, "undecided"))
         if recipe.together.low is not None and recipe.together.high is not None
     ]
     widest = max((width for _, width in widths), default=0.0)
     if not 0.0 < widest < math.inf:
         return None
-    wanted = panels[0].margin
-    while wanted >= 0.9 * widest:
-        wanted /= 2.0
-    items = _planned_items(panels, wanted, level)
+    half_width = panels[0].margin
+    while half_width >= 0.9 * widest:
+        half_width /= 2.0
+    items = _planned_items(panels, half_width, level)
     if items is None or items <= max(panel.items for panel in panels):
-        items = max(count * (width / wanted) ** 2 for count, width in widths)
+        items = max(count * (width / half_width) ** 2 for count, width in widths)
     digit = 10.0 ** max(0, math.floor(math.log10(items)) - 1)
-    return wanted, int(math.ceil(items / digit - 1e-9) * digit)
+    return half_width, int(math.ceil(items / digit - 1e-9) * digit)
 
 
 def _planned_items(panels: Sequence[PanelResult], half_width: float, level: float) -> float | None:

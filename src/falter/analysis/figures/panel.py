@@ -59,39 +59,39 @@ def overview(analysis: Analysis) -> tuple[Figure, ...]:
 
 def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterator[Figure]:
     """Yield all figures of one panel. With several panels, its number ends every name."""
-    alone = len(analysis.panels) == 1
-    counted = (*_cell_counts(panel), *_failed_requests(panel), *_notes(panel))
+    single = len(analysis.panels) == 1
+    counted = (*_unscored_counts(panel), *_failures(panel), *_notes_figure(panel))
     if panel.counts.mostly_failed:  # counts alone: no estimate has a value
-        for figure in (*(() if alone else (answer_of_panel(panel, analysis),)), *counted):
-            yield figure if alone else _in_section(figure, panel.title, place)
+        for figure in (*(() if single else (answer_of_panel(panel, analysis),)), *counted):
+            yield figure if single else _in_section(figure, panel.title, place)
         return
-    shown = (
-        *(() if alone else (answer_of_panel(panel, analysis),)),
-        *_keeping(panel),
+    main_figures = (
+        *(() if single else (answer_of_panel(panel, analysis),)),
+        *_keeping_tables(panel),
         *(
             [declaration.grid("accuracies", panel.recipes)]
             if panel.has_no_baseline
-            else _drops(panel, analysis)
+            else _drops_forest(panel, analysis)
         ),
         *parts_figures(panel),
-        *_examples(panel),
+        *_examples_figure(panel),
     )
-    asked = not_asked_figures(panel)
-    numbers = (_headline(panel), *asked, *counted)
+    not_asked = not_asked_figures(panel)
+    numbers = (_key_numbers(panel), *not_asked, *counted)
     details = (
-        *(replace(figure, folded=True) for figure in _variance(panel)),
-        *_recipes(panel),
+        *(replace(figure, folded=True) for figure in _variance_figures(panel)),
+        *_recipes_table(panel),
         *verdict_figures(panel),
     )
     if panel.counts.hold_no_answer:
-        shown, numbers, details = (
-            shown[: not alone],
-            (*_cell_counts(panel), *_failed_requests(panel)),
+        main_figures, numbers, details = (
+            main_figures[: not single],
+            (*_unscored_counts(panel), *_failures(panel)),
             (),
         )
-    for section, figures in (("", shown), (NUMBERS, numbers), (DETAILS, details)):
+    for section, figures in (("", main_figures), (NUMBERS, numbers), (DETAILS, details)):
         for figure in figures:
-            if alone:
+            if single:
                 yield replace(figure, section=section)
             else:
                 yield _in_section(figure, panel.title, place)
@@ -101,7 +101,7 @@ def _in_section(figure: Figure, title: str, place: int) -> Figure:
     return replace(figure, name=f"{figure.name}-{place}", section=title)
 
 
-def _keeping(panel: PanelResult) -> tuple[Grid, ...]:
+def _keeping_tables(panel: PanelResult) -> tuple[Grid, ...]:
     """Return shares of answers kept under harmless changes, and changed under controls."""
     cells: dict[str, Cell] = {
         "meaning": lambda c: "changed" if c.control else "kept",
@@ -112,7 +112,7 @@ def _keeping(panel: PanelResult) -> tuple[Grid, ...]:
     return declaration.grids("keeps", conditions, cells=cells)
 
 
-def _headline(panel: PanelResult) -> Headline:
+def _key_numbers(panel: PanelResult) -> Headline:
     """Return the key numbers with their provenance."""
     like_these, graded = panel.like_these, panel.threshold > SCORE_TOLERANCE
     says_nothing = (like_these.low, like_these.high) in ((None, None), (-1.0, 1.0))
@@ -130,7 +130,7 @@ def _headline(panel: PanelResult) -> Headline:
         if panel.noise_floor
         else "not measured: no prompt was sent twice",
     )
-    numbers = map(_head_number, table.columns, table.rows[0])
+    numbers = map(_key_number, table.columns, table.rows[0])
     served = ", ".join(panel.served_by[:5])
     more = len(panel.served_by) - 5
     facts = [
@@ -148,7 +148,7 @@ def _headline(panel: PanelResult) -> Headline:
     )
 
 
-def _head_number(column: Column, value: Any) -> HeadNumber:
+def _key_number(column: Column, value: Any) -> HeadNumber:
     estimate: Estimate | None = value
     informative = None if estimate is None else estimate.informative
     wide = informative is not None and informative < FEW_INFORMATIVE
@@ -161,7 +161,7 @@ def _sortable_drop(drop: Estimate) -> float:
     return -math.inf if drop.value is None else drop.value
 
 
-def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
+def _drops_forest(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
     """Yield the forest plot: recipes by their drops, then averages of groups and of all recipes.
 
     A group of one recipe shows no average, which would repeat the recipe's drop. A single group
@@ -187,15 +187,15 @@ def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
     ]
     averages = [group for group in panel.groups if 1 < len(group.recipes) < len(panel.recipes)]
     averages.sort(key=lambda group: -_sortable_drop(group.drop))
-    rows += [_forest_row(f"mean of {group.group}", "group", group.drop) for group in averages]
-    rows.append(_forest_row(ALL_RECIPES, "total", panel.micro))
+    rows += [_average_row(f"mean of {group.group}", "group", group.drop) for group in averages]
+    rows.append(_average_row(ALL_RECIPES, "total", panel.micro))
     if len({len(group.recipes) for group in panel.groups}) > 1:  # else it equals the mean of all
-        rows.append(_forest_row("mean of groups", "total", panel.macro))
+        rows.append(_average_row("mean of groups", "total", panel.macro))
     about = declaration("drops", verdicts=verdict_text(panel, analysis.level))
     yield Forest(rows=tuple(rows), **about)
 
 
-def _forest_row(label: str, kind: Literal["group", "total"], drop: Estimate | None) -> ForestRow:
+def _average_row(label: str, kind: Literal["group", "total"], drop: Estimate | None) -> ForestRow:
     """Return the row of an average. Only the average of all recipes has a verdict.
 
     It is a member of the recipes' family, and its simultaneous interval decides.
@@ -207,7 +207,7 @@ def _forest_row(label: str, kind: Literal["group", "total"], drop: Estimate | No
     return ForestRow(label=label, kind=kind, estimate=drop, verdict=verdict)
 
 
-def _cell_counts(panel: PanelResult) -> Iterator[Figure]:
+def _unscored_counts(panel: PanelResult) -> Iterator[Figure]:
     """Yield the counts of cells that were not scored, or not changed."""
     counts = panel.counts
     by_name = {
@@ -227,7 +227,7 @@ def _cell_counts(panel: PanelResult) -> Iterator[Figure]:
         yield Statement(name="read", title="Not scored, or not changed", text=(text,), kind="note")
 
 
-def _failed_requests(panel: PanelResult) -> Iterator[Figure]:
+def _failures(panel: PanelResult) -> Iterator[Figure]:
     """Yield the reasons for failed requests, the most frequent first."""
     if not panel.failures:
         return
@@ -237,12 +237,12 @@ def _failed_requests(panel: PanelResult) -> Iterator[Figure]:
     yield Grid(rows=tuple(ranked[:MAX_REASONS]), **about)
 
 
-def _notes(panel: PanelResult) -> Iterator[Figure]:
+def _notes_figure(panel: PanelResult) -> Iterator[Figure]:
     if panel.notes:
         yield Statement(name="notes", title="To keep in mind", text=panel.notes, kind="note")
 
 
-def _variance(panel: PanelResult) -> Iterator[Figure]:
+def _variance_figures(panel: PanelResult) -> Iterator[Figure]:
     """Yield the variance of the outcomes as one bar, and a table of its three decompositions."""
     if not panel.components:
         return
@@ -273,23 +273,23 @@ def _variance(panel: PanelResult) -> Iterator[Figure]:
     rows.append(("plug-in: total variance", plugin["total"], None))
     for name, label in CROSSED_PARTS.items():
         if crossed[name].status != "not_identified":
-            of_prompt = crossed.get(CROSSED_SHARES.get(name, ""))
-            rows.append((f"crossed: {label}", crossed[name], of_prompt))
+            share_of_prompt = crossed.get(CROSSED_SHARES.get(name, ""))
+            rows.append((f"crossed: {label}", crossed[name], share_of_prompt))
     yield Grid(rows=tuple(rows), **declaration("variance-more"))
 
 
-def _examples(panel: PanelResult) -> Iterator[Figure]:
+def _examples_figure(panel: PanelResult) -> Iterator[Figure]:
     if not panel.examples:
         return
     everyday = {recipe.label: recipe.everyday for recipe in panel.recipes}
     lost = sum(example.turned == "lost" for example in panel.examples)
     gained = len(panel.examples) - lost
-    named = (replace(e, everyday=everyday.get(e.recipe, "")) for e in panel.examples)
+    with_names = (replace(e, everyday=everyday.get(e.recipe, "")) for e in panel.examples)
     about = declaration("examples", lost=n.whole(lost), gained=n.whole(gained))
-    yield Examples(examples=tuple(named), **about)
+    yield Examples(examples=tuple(with_names), **about)
 
 
-def _recipes(panel: PanelResult) -> Iterator[Figure]:
+def _recipes_table(panel: PanelResult) -> Iterator[Figure]:
     """Yield the table of every recipe with its accuracy, its drop by three rules, its counts."""
     if not panel.recipes:
         return
@@ -321,12 +321,12 @@ def drops_at_once(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, ...
     ]
     if len(panels) < 2:
         return ()
-    costs: dict[str, list[float]] = {}
+    drops_by_recipe: dict[str, list[float]] = {}
     for _, panel in panels:
         for recipe in panel.recipes:
             for label in recipe.labels:
-                costs.setdefault(label, []).append(recipe.drop.value or 0.0)
-    labels = sorted(costs, key=lambda label: -fmean(costs[label]))
+                drops_by_recipe.setdefault(label, []).append(recipe.drop.value or 0.0)
+    labels = sorted(drops_by_recipe, key=lambda label: -fmean(drops_by_recipe[label]))
     rows = []
     for _, panel in panels:
         together = {label: r.together for r in panel.recipes for label in r.labels}

@@ -97,17 +97,17 @@ class Brittlebench(Protocol):
         spread = [*variance_figures(ways), *spread_figures(ways)] if ways else []
         return (
             answer_figure(asked or [("", results[0].analysis)]),
-            *chapter("Drops", _drops(by_name, ways, level, strict=strict)),
+            *chapter("Drops", _drop_tables(by_name, ways, level, strict=strict)),
             *chapter("Where the variance comes from", spread),
             *chapter("Rankings of the models", ranking_figures(asked) if ways else ()),
             *chapter("Doses and pairs", doses),
-            *chapter("Reasoning", _reasoning(results, level, seed)),
-            *chapter(APPENDIX, _appendix(by_name, ways, ratings, level), folded=True),
+            *chapter("Reasoning", _reasoning_figures(results, level, seed)),
+            *chapter(APPENDIX, _appendix_tables(by_name, ways, ratings, level), folded=True),
             *chapter(APPENDIX, [counts_grid(results)], folded=True),
         )
 
 
-def _drops(
+def _drop_tables(
     by_name: Mapping[str, PartResult], ways: Sequence[PromptingPart], level: float, *, strict: bool
 ) -> list[Figure]:
     """Return the tables of drops: by model and way of asking, by group, by task, by part.
@@ -128,7 +128,7 @@ def _drops(
     return [*first, *(replace(figure, folded=bool(ways)) for figure in details)]
 
 
-def _appendix(
+def _appendix_tables(
     by_name: Mapping[str, PartResult],
     ways: Sequence[PromptingPart],
     ratings: Agreement | None,
@@ -144,19 +144,19 @@ def _appendix(
 def _prompting_parts(by_name: Mapping[str, PartResult]) -> list[PromptingPart]:
     """Return the parts with all fourteen perturbations, zero-shot before few-shot."""
     return [
-        PromptingPart(_prompting(by_name[name]), by_name[name])
+        PromptingPart(_prompting_label(by_name[name]), by_name[name])
         for name in MAIN_PARTS
         if name in by_name
     ]
 
 
-def _prompting(result: PartResult) -> str:
+def _prompting_label(result: PartResult) -> str:
     """Return the label of a part's demonstrations: `zero-shot` or, for example, `5-shot`."""
     shots = result.part.experiment.get("demonstrations")
     return f"{shots}-shot" if shots else "zero-shot"
 
 
-def _reasoning(results: Sequence[PartResult], level: float, seed: int) -> list[Figure]:
+def _reasoning_figures(results: Sequence[PartResult], level: float, seed: int) -> list[Figure]:
     """Return the figures of all parts with a chain of thought, and of their judge's ratings."""
     judged = {result.part.judges: result for result in results if result.part.judges}
     of_parts: list[Figure] = []
@@ -224,7 +224,7 @@ def published_figures(ways: Sequence[PromptingPart]) -> tuple[Figure, ...]:
         )
     for (model, how), row in published_accuracies().items():
         groups = [row[f"{group}_drop"] for group in (*GROUPS, "micro")]
-        single = [row["baseline"] - _mended_accuracy(row[name]) for name in singles]
+        single = [row["baseline"] - _corrected_misprint(row[name]) for name in singles]
         shown = (f"{value:+.2f}".replace("-", "−") for value in (*groups, *single))
         rows.append((model, how, "paper", f"{row['baseline']:.2f}", *shown))
     columns = [Column(name=name, unit="points", over="Drop by group") for name in GROUPS.values()]
@@ -233,7 +233,7 @@ def published_figures(ways: Sequence[PromptingPart]) -> tuple[Figure, ...]:
     return (Grid(rows=tuple(rows), **declaration("published", columns)),)
 
 
-def _mended_accuracy(accuracy: float) -> float:
+def _corrected_misprint(accuracy: float) -> float:
     """Return the accuracy with the paper's one misprint mended.
 
     659.25 is printed for 59.25, as its printed drop of 3.59 shows.

@@ -51,28 +51,28 @@ def variance_figures(ways: Sequence[PromptingPart]) -> tuple[Figure, ...]:
     figures = list(pooled)
     for of in ("model", "task"):
         if f"brittleness-{of}s" not in names:
-            figures += _panels(ways, of)
+            figures += _variance_bars(ways, of)
     figures.sort(key=lambda figure: figure.name)
     return tuple(replace(figure, folded=figure.name == "brittleness-tasks") for figure in figures)
 
 
-def _panels(ways: Sequence[PromptingPart], of: str) -> list[Figure]:
+def _variance_bars(ways: Sequence[PromptingPart], grouped_by: str) -> list[Figure]:
     bars = []
     for way in ways:
-        tail = f", {way.how}" if len(ways) > 1 else ""
+        suffix = f", {way.how}" if len(ways) > 1 else ""
         for model in models_of(way.result):
             for panel in panels_of(way.result, model):
                 plugin = panel.components["plugin"]
                 bars.append(
                     Bar(
-                        label=(model if of == "model" else panel.panel.task) + tail,
+                        label=(model if grouped_by == "model" else panel.panel.task) + suffix,
                         parts=(plugin["data"], plugin["pert"], plugin["run"]),
                         share=panel.brittleness,
                     )
                 )
     if not bars:
         return []
-    return [Bars(bars=tuple(bars), **declaration("brittleness", of=of))]
+    return [Bars(bars=tuple(bars), **declaration("brittleness", of=grouped_by))]
 
 
 def spread_figures(ways: Sequence[PromptingPart]) -> tuple[Figure, ...]:
@@ -127,12 +127,12 @@ def scoring_figures(ways: Sequence[PromptingPart], level: float) -> tuple[Figure
             place = answered.panel.model.label, answered.panel.task
             values.setdefault(place, []).append((raw, even))
         for (model, task), pairs in values.items():
-            raws, evens = np.array(pairs).T
+            raw_scores, per_character = np.array(pairs).T
             rows.append(
                 (
                     model, task, way.how,
-                    accuracy(raws, level=level),
-                    accuracy(evens, level=level),
+                    accuracy(raw_scores, level=level),
+                    accuracy(per_character, level=level),
                 )
             )  # fmt: skip
     if not rows:
@@ -140,7 +140,7 @@ def scoring_figures(ways: Sequence[PromptingPart], level: float) -> tuple[Figure
     return (Grid(rows=tuple(rows), **declaration("scorings")),)
 
 
-# Asking for the wrong one of two options
+# Questions for the wrong one of two options
 
 
 ASKS_FOR_THE_RIGHT, ASKS_FOR_THE_WRONG = "elimination_control", "elimination"
@@ -151,7 +151,7 @@ def negation_grid(result: PartResult, level: float, *, strict: bool) -> tuple[Fi
     names = model_names(result.tables)
     rows: list[tuple[Value, ...]] = []
     for table in result.tables:
-        right, wrong = _column(table, ASKS_FOR_THE_RIGHT), _column(table, ASKS_FOR_THE_WRONG)
+        right, wrong = _column_of(table, ASKS_FOR_THE_RIGHT), _column_of(table, ASKS_FOR_THE_WRONG)
         if right is None or wrong is None:
             continue
         values, changed = table.matrix(strict=strict), table.changed()
@@ -163,7 +163,7 @@ def negation_grid(result: PartResult, level: float, *, strict: bool) -> tuple[Fi
     return (Grid(rows=tuple(rows), **declaration("negation")),)
 
 
-def _column(table: Table, label: str) -> int | None:
+def _column_of(table: Table, label: str) -> int | None:
     return next((n for n, recipe in enumerate(table.recipes) if recipe.label == label), None)
 
 
@@ -175,7 +175,7 @@ def rating_figures(agreement: Agreement | None) -> tuple[Figure, ...]:
     if agreement is None or not (agreement.pairs or agreement.judges):
         return ()
     rows: list[tuple[Value, ...]] = [
-        (pair.first, pair.second, pair.items, *_estimates(pair))
+        (pair.first, pair.second, pair.items, *_pair_estimates(pair))
         for pair in (*agreement.pairs, *agreement.judges)
     ]
     names = ("kappa, weighted", "alpha", "exact", "mean difference", "Spearman")
@@ -191,7 +191,7 @@ def rating_figures(agreement: Agreement | None) -> tuple[Figure, ...]:
     )
 
 
-def _estimates(pair: Pair) -> tuple[Value, ...]:
+def _pair_estimates(pair: Pair) -> tuple[Value, ...]:
     coefficients: dict[str, Coefficient] = {
         "kappa": pair.kappa,
         "krippendorff_alpha": pair.alpha,
@@ -218,17 +218,17 @@ def dose_figures(
     names = model_names(result.tables)
     curves: list[Curve] = []
     rows: list[tuple[Value, ...]] = []
-    for step in _steps(result.tables):
+    for step in _dosed_steps(result.tables):
         for model in dict.fromkeys(names.values()):
             by_task = {
                 table.panel.task: _curve(table, step, level, seed, strict=strict)
                 for table in result.tables
-                if names[table.panel.model.id] == model and len(_doses(table, step)) > 1
+                if names[table.panel.model.id] == model and len(_dose_columns(table, step)) > 1
             }
             if not by_task:
                 continue
             curves.append(Curve(label=model, points=_mean(list(by_task.values())), facet=step))
-            rows += [(step, model, task, *_summary(curve)) for task, curve in by_task.items()]
+            rows += [(step, model, task, *_summary_row(curve)) for task, curve in by_task.items()]
     if not curves:
         return ()
     tasks = ", ".join(dict.fromkeys(t.panel.task for t in result.tables))
@@ -253,12 +253,12 @@ def _shared_prompts(tables: Sequence[Table]) -> list[str]:
     ]
 
 
-def _steps(tables: Sequence[Table]) -> list[str]:
+def _dosed_steps(tables: Sequence[Table]) -> list[str]:
     names = (r.steps[0].name for t in tables for r in t.recipes if len(r.steps) == 1)
     return list(dict.fromkeys(names))
 
 
-def _doses(table: Table, step: str) -> dict[float, int]:
+def _dose_columns(table: Table, step: str) -> dict[float, int]:
     """Return the table column of every dose of a step; the baseline is dose 0."""
     columns = {0.0: 0}
     for n, recipe in enumerate(table.recipes):
@@ -274,7 +274,7 @@ def _curve(table: Table, step: str, level: float, seed: int, *, strict: bool) ->
 
     An item that the perturbation cannot change keeps its baseline score at every dose.
     """
-    doses = _doses(table, step)
+    doses = _dose_columns(table, step)
     values: Floats = table.carry(table.matrix(strict=strict))[:, list(doses.values())]
     return intensity_curve(list(doses), values, clusters=table.clusters, level=level, seed=seed)
 
@@ -300,7 +300,7 @@ def _slope_as_loss(slope: Estimate) -> Estimate:
     )
 
 
-def _summary(curve: IntensityCurve) -> tuple[Value, ...]:
+def _summary_row(curve: IntensityCurve) -> tuple[Value, ...]:
     steepest = curve.steepest
     between = "" if steepest is None else f"{steepest[0]:g} and {steepest[1]:g}"
     return (
@@ -324,7 +324,7 @@ def pair_figures(result: PartResult, level: float, *, strict: bool) -> tuple[Fig
     names, figures = model_names(result.tables), list[Figure]()
     for number, table in enumerate(result.tables, start=1):
         about = f"{names[table.panel.model.id]} on {table.panel.task}"
-        singles, pairs = _columns(table)
+        singles, pairs = _single_and_pair_columns(table)
         if not pairs:
             continue
         values: Floats = np.where(table.changed(), table.matrix(strict=strict), np.nan)
@@ -336,17 +336,17 @@ def pair_figures(result: PartResult, level: float, *, strict: bool) -> tuple[Fig
             clusters=table.clusters,
             level=level,
         )
-        tail = "" if len(result.tables) == 1 else f"-{number}"
-        alone = {
+        suffix = "" if len(result.tables) == 1 else f"-{number}"
+        single_drops = {
             name: accuracy_drop(values[:, 0], values[:, n], level=level)
             for name, n in singles.items()
         }
-        figures += _maps(composed, alone, about, tail, _shared_prompts([table]))
-        figures.append(_order(composed, about, tail, table))
+        figures += _pair_heat_maps(composed, single_drops, about, suffix, _shared_prompts([table]))
+        figures.append(_order_table(composed, about, suffix, table))
     return tuple(figures)
 
 
-def _columns(table: Table) -> tuple[dict[str, int], dict[tuple[str, str], int]]:
+def _single_and_pair_columns(table: Table) -> tuple[dict[str, int], dict[tuple[str, str], int]]:
     singles: dict[str, int] = {}
     pairs: dict[tuple[str, str], int] = {}
     for n, recipe in enumerate(table.recipes):
@@ -358,46 +358,46 @@ def _columns(table: Table) -> tuple[dict[str, int], dict[tuple[str, str], int]]:
     return singles, pairs
 
 
-def _maps(
+def _pair_heat_maps(
     composed: tuple[ComposedPair, ...],
-    alone: dict[str, Estimate],
+    single_drops: dict[str, Estimate],
     about: str,
-    tail: str,
+    suffix: str,
     text: Sequence[str],
 ) -> list[Figure]:
     """Return two heat maps: the drop after each pair, and the pair's interaction.
 
-    `alone` are the drops of the single perturbations, for the diagonal of the first map.
+    `single_drops` are the drops of the single perturbations, for the diagonal of the first map.
     """
     by_pair = {(pair.first, pair.second): pair for pair in composed}
 
     def drop(first: str, second: str) -> Estimate | None:
-        return alone[first] if first == second else by_pair[first, second].drop
+        return single_drops[first] if first == second else by_pair[first, second].drop
 
     def interaction(first: str, second: str) -> Estimate | None:
         return None if first == second else by_pair[first, second].interaction
 
     cells = {
-        kind: tuple(tuple(pick(a, b) for b in alone) for a in alone)
+        kind: tuple(tuple(pick(a, b) for b in single_drops) for a in single_drops)
         for kind, pick in (("drop", drop), ("interaction", interaction))
     }
     return [
         HeatMap(
-            rows=tuple(alone),
-            columns=tuple(alone),
+            rows=tuple(single_drops),
+            columns=tuple(single_drops),
             cells=cells["drop"],
-            **declaration("pairs", text=text, tail=tail, about=about),
+            **declaration("pairs", text=text, tail=suffix, about=about),
         ),
         HeatMap(
-            rows=tuple(alone),
-            columns=tuple(alone),
+            rows=tuple(single_drops),
+            columns=tuple(single_drops),
             cells=cells["interaction"],
-            **declaration("pairs-interaction", tail=tail, about=about),
+            **declaration("pairs-interaction", tail=suffix, about=about),
         ),
     ]
 
 
-def _order(composed: tuple[ComposedPair, ...], about: str, tail: str, table: Table) -> Grid:
+def _order_table(composed: tuple[ComposedPair, ...], about: str, suffix: str, table: Table) -> Grid:
     """Return a table of drops in both orders, their difference with Holm's p, and shared prompts.
 
     The last column counts the items for which both orders make the same prompt.
@@ -418,4 +418,4 @@ def _order(composed: tuple[ComposedPair, ...], about: str, tail: str, table: Tab
         )
         for (a, b), p in zip(pairs, adjusted, strict=True)
     ]
-    return Grid(rows=tuple(rows), **declaration("pairs-order", tail=tail, about=about))
+    return Grid(rows=tuple(rows), **declaration("pairs-order", tail=suffix, about=about))

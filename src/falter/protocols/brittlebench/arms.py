@@ -131,23 +131,23 @@ class Arms:
 
     def only(self, places: Sequence[int]) -> Arms:
         """Return the arms with only the conditions at `places`."""
-        at = list(places)
+        columns = list(places)
         return replace(
             self,
-            names=tuple(self.names[n] for n in at),
-            plain=self.plain[:, at],
-            thought=self.thought[:, at],
-            plain_outcome=self.plain_outcome[:, at],
-            thought_outcome=self.thought_outcome[:, at],
+            names=tuple(self.names[n] for n in columns),
+            plain=self.plain[:, columns],
+            thought=self.thought[:, columns],
+            plain_outcome=self.plain_outcome[:, columns],
+            thought_outcome=self.thought_outcome[:, columns],
         )
 
     def both_read(self) -> Arms:
         """Return the arms with NaN unless a cell was scored in both arms, as the paper counts."""
-        read = (self.plain_outcome == SCORED) & (self.thought_outcome == SCORED)
+        both_scored = (self.plain_outcome == SCORED) & (self.thought_outcome == SCORED)
         return replace(
             self,
-            plain=np.where(read, self.plain, np.nan),
-            thought=np.where(read, self.thought, np.nan),
+            plain=np.where(both_scored, self.plain, np.nan),
+            thought=np.where(both_scored, self.thought, np.nan),
         )
 
     def counted_wrong(self) -> Arms:
@@ -196,15 +196,15 @@ def _arms(table: Table, model: str, pairs: Pairs, strict: bool) -> Arms:
         names=pairs.names,
         plain=np.where(valid[:, :, None], values[:, plain], np.nan),
         thought=np.where(valid[:, :, None], values[:, thought], np.nan),
-        plain_outcome=_outcome(table, plain, valid),
-        thought_outcome=_outcome(table, thought, valid),
+        plain_outcome=_outcomes_of(table, plain, valid),
+        thought_outcome=_outcomes_of(table, thought, valid),
         units=tuple((task, unit) for unit in units),
         rows=(task,) * len(table.items),
         clustered=table.clusters is not None,
     )
 
 
-def _outcome(table: Table, columns: list[int], valid: Flags) -> NDArray[np.int8]:
+def _outcomes_of(table: Table, columns: list[int], valid: Flags) -> NDArray[np.int8]:
     """Return the outcomes of some columns, -1 for cells that are not `valid`."""
     outcome = table.outcome[:, columns].astype(np.int8)
     return np.where(valid[:, :, None], outcome, np.int8(-1))
@@ -259,7 +259,7 @@ RATINGS = "ratings_wanted"
 MAX_QUESTION_CHARACTERS, MAX_REASONING_CHARACTERS = 12_000, 8_000
 _PRINTED_KINDS = ("instruction", "input", "document")
 
-_PARTS = {
+_SECTION_TEXTS = {
     "instruction": rubric("reasoning"),
     "input": "The question:\n{question}\n{options}\nThe reasoning:\n{reasoning}\n",
     "output_format": (
@@ -281,24 +281,24 @@ def quality_task(source: PartResult) -> Task:
     reasoning.
     """
     questions: dict[tuple[str, str], str] = {}
-    for answered in source.cells():
-        variant = answered.cell.variant
+    for scored_cell in source.cells():
+        variant = scored_cell.cell.variant
         if not variant.recipe.perturbs:
-            place = answered.panel.task, variant.item.key
-            questions.setdefault(place, _question(variant.prompt, variant.item))
+            place = scored_cell.panel.task, variant.item.key
+            questions.setdefault(place, _question_text(variant.prompt, variant.item))
     items: dict[str, Item] = {}
-    for answered in source.cells():
-        cell, text = answered.cell, reasoning_of(answered)
+    for scored_cell in source.cells():
+        cell, text = scored_cell.cell, reasoning_of(scored_cell)
         if text is None or cell.key in items:
             continue
         item = cell.variant.item
-        question = questions.get((answered.panel.task, item.key)) or _fields_text(item)
+        question = questions.get((scored_cell.panel.task, item.key)) or _fields_text(item)
         items[cell.key] = Item(
             task=TASK,
             key=cell.key,
             fields={
                 "question": quoted(question, MAX_QUESTION_CHARACTERS),
-                "options": _options(cell.variant.prompt, item),
+                "options": _options_text(cell.variant.prompt, item),
                 "reasoning": quoted(text, MAX_REASONING_CHARACTERS),
                 RATINGS: ", ".join(DIMENSIONS),
             },
@@ -311,12 +311,12 @@ def quality_task(source: PartResult) -> Task:
     return Task(
         name=TASK,
         items=tuple(items.values()),
-        templates={"open": Template.parse(_PARTS)},
+        templates={"open": Template.parse(_SECTION_TEXTS)},
         scorer=TASK,
     )
 
 
-def _question(prompt: Prompt, item: Item) -> str:
+def _question_text(prompt: Prompt, item: Item) -> str:
     """Return instruction, input and documents of a prompt; the item's fields if there are none."""
     text = "".join(s.text for s in prompt.sections if s.kind in _PRINTED_KINDS).strip()
     return text or _fields_text(item)
@@ -326,7 +326,7 @@ def _fields_text(item: Item) -> str:
     return "\n\n".join(item.fields.values())
 
 
-def _options(prompt: Prompt, item: Item) -> str:
+def _options_text(prompt: Prompt, item: Item) -> str:
     """Return a heading and the options with the order and labels that the model saw.
 
     If the prompt's options do not match the item's, the item's order with letters is used. The text

@@ -55,15 +55,15 @@ def quality_figures(
     Without reasoning, the result is one empty table that says so.
     """
     pairs = pairs_of(source.run.recipes)
-    answers = {} if pairs is None else _answers(source, pairs)
+    answers = {} if pairs is None else _reasoned_answers(source, pairs)
     if pairs is None or not answers:
         grid = Grid(rows=(), **declaration("no-reasoning"))
         return (grid,)
-    asked, ratings = _ratings(judged)
+    asked, ratings = _parsed_ratings(judged)
     models = {
         model: _Rated(of_model, pairs.names, asked, ratings) for model, of_model in answers.items()
     }
-    study = _Study(models, Signer(source, seed), _judges(source, judged), level, seed)
+    study = _QualityFigures(models, Signer(source, seed), _judge_notes(source, judged), level, seed)
     return (study.quality(), study.dimensions(), study.correctness())
 
 
@@ -91,10 +91,10 @@ class _Rated:
         self.each = np.array([ratings.get(a.key, none) for a in answers], dtype=np.float64)
         self.value = np.array([a.value for a in answers], dtype=np.float64)
         self.asked = np.array([a.key in asked for a in answers], dtype=np.bool_)
-        self.quality = np.stack([self._table(d, shape) for d in self.each.T], axis=2)
+        self.quality = np.stack([self._cell_means(d, shape) for d in self.each.T], axis=2)
         both = ~np.isnan(self.value + self.overall)  # an answer that is scored and rated
-        self.right = self._table(np.where(both, self.value, np.nan), shape)
-        self.rated_right = self._table(np.where(both, self.overall, np.nan), shape)
+        self.right = self._cell_means(np.where(both, self.value, np.nan), shape)
+        self.rated_right = self._cell_means(np.where(both, self.overall, np.nan), shape)
 
     @property
     def overall(self) -> Floats:
@@ -107,7 +107,7 @@ class _Rated:
         rated = here & ~np.isnan(self.overall)
         return int(here.sum()), int(rated.sum()), int((here & self.asked & ~rated).sum())
 
-    def _table(self, values: Floats, shape: tuple[int, int]) -> Floats:
+    def _cell_means(self, values: Floats, shape: tuple[int, int]) -> Floats:
         """Return the means over each cell's different answers, shape (items, conditions).
 
         A cell without a value is NaN.
@@ -120,7 +120,7 @@ class _Rated:
         return np.asarray(np.where(count > 0, total / np.maximum(count, 1.0), np.nan))
 
 
-class _Study:
+class _QualityFigures:
     """Figures of the ratings of all models."""
 
     def __init__(
@@ -201,7 +201,7 @@ class _Study:
     def correctness(self) -> Grid:
         """Return a table per model: the rated quality of correct and of incorrect answers."""
         return Grid(
-            rows=tuple(self._correctness(model, rated) for model, rated in self.models.items()),
+            rows=tuple(self._correctness_row(model, rated) for model, rated in self.models.items()),
             **declaration(
                 "quality-and-correctness",
                 text=self.about,
@@ -209,9 +209,9 @@ class _Study:
             ),
         )
 
-    def _correctness(self, model: str, rated: _Rated) -> Row:
+    def _correctness_row(self, model: str, rated: _Rated) -> Row:
         about = {"model": model}
-        right, wrong = (
+        correct, incorrect = (
             np.where(rated.value == truth, rated.overall, np.nan) for truth in (1.0, 0.0)
         )
         units = [int(n) for n in rated.item]
@@ -222,14 +222,14 @@ class _Study:
                 ),
                 **about,
             )
-            for side in (right, wrong)
+            for side in (correct, incorrect)
         )
-        gap = self.sign(_gap(right, wrong, units, self.level), **about)
+        gap = self.sign(_quality_gap(correct, incorrect, units, self.level), **about)
         together = association(rated.rated_right, rated.right, level=self.level, seed=self.seed)
         return (
             model,
-            int((~np.isnan(right)).sum()),
-            int((~np.isnan(wrong)).sum()),
+            int((~np.isnan(correct)).sum()),
+            int((~np.isnan(incorrect)).sum()),
             *means,
             gap,
             gap.p_value,
@@ -238,7 +238,7 @@ class _Study:
         )
 
 
-def _gap(right: Floats, wrong: Floats, units: Sequence[int], level: float) -> Estimate:
+def _quality_gap(right: Floats, wrong: Floats, units: Sequence[int], level: float) -> Estimate:
     """Return mean rating of correct answers minus mean rating of incorrect ones, over clusters."""
     gap = contrast(np.column_stack([right, wrong]), [1.0, -1.0], clusters=units, level=level)
     rated = ~np.isnan(right) | ~np.isnan(wrong)
@@ -253,7 +253,7 @@ def _gap(right: Floats, wrong: Floats, units: Sequence[int], level: float) -> Es
     )
 
 
-def _answers(source: PartResult, pairs: Pairs) -> dict[str, list[_Answer]]:
+def _reasoned_answers(source: PartResult, pairs: Pairs) -> dict[str, list[_Answer]]:
     """Return the different responses with reasoning, by model.
 
     A perturbation that changed nothing has the request of the clean prompt. That response counts
@@ -276,19 +276,19 @@ def _answers(source: PartResult, pairs: Pairs) -> dict[str, list[_Answer]]:
                 unit=unit,
                 condition=condition,
                 key=cell.key,
-                value=_value(answered.score, strict),
+                value=_value_or_nan(answered.score, strict),
             )
     return {model: list(answers.values()) for model, answers in by_model.items()}
 
 
-def _value(score: Score | None, strict: bool) -> float:
+def _value_or_nan(score: Score | None, strict: bool) -> float:
     if score is not None and score.value is not None:
         return score.value
     unread = score is not None and score.outcome in ("unparsed", "truncated", "refused")
     return 0.0 if unread and strict else np.nan
 
 
-def _ratings(judged: PartResult) -> tuple[frozenset[str], Ratings]:
+def _parsed_ratings(judged: PartResult) -> tuple[frozenset[str], Ratings]:
     """Return the keys of the items to rate, and the parsed ratings by key, from 0 to 1.
 
     Ratings are means over judges and repeats. Ratings in response to a perturbed version of the
@@ -311,7 +311,7 @@ def _ratings(judged: PartResult) -> tuple[frozenset[str], Ratings]:
     }
 
 
-def _judges(source: PartResult, judged: PartResult) -> tuple[str, ...]:
+def _judge_notes(source: PartResult, judged: PartResult) -> tuple[str, ...]:
     """Return sentences that name the judges and state limits of their ratings."""
     models = {panel.model.id: panel.model for panel in judged.run.panels}.values()
     lines = [f"Judge: {', '.join(model.label for model in models)}."]

@@ -30,7 +30,7 @@ NAMES = ("chain of thought, clean", "perturbed, no chain of thought", "both toge
 
 
 @dataclass(slots=True)
-class _Fitted:
+class _Regression:
     """A fitted regression of one model's scores: effects, random-effect SDs, and notes."""
 
     effects: dict[str, Estimate] = field(default_factory=dict)
@@ -47,7 +47,7 @@ def mixed_effects_grid(models: Sequence[Arms], sign: Signer, level: float, seed:
     rows: list[tuple[Value, ...]] = []
     notes: list[str] = []
     for arms in models:
-        linear, logistic = _linear(arms, level, seed), _logistic(arms, level, seed)
+        linear, logistic = _linear_fit(arms, level, seed), _logistic_fit(arms, level, seed)
         about = {"model": arms.model, "task": arms.task}
         for key, name in zip(EFFECTS, NAMES, strict=True):
             points = sign(linear.effects[key], **about)
@@ -63,7 +63,7 @@ def mixed_effects_grid(models: Sequence[Arms], sign: Signer, level: float, seed:
     return Grid(rows=tuple(rows), **declaration("mixed-effects", text=notes))
 
 
-def _linear(arms: Arms, level: float, seed: int) -> _Fitted:
+def _linear_fit(arms: Arms, level: float, seed: int) -> _Regression:
     """Return the fit of the paper's model, on a sample of at most LINEAR_CELLS cells.
 
     A random effect with fewer than two groups is left out, with a note. A `_failed_fit` result
@@ -105,13 +105,13 @@ def _linear(arms: Arms, level: float, seed: int) -> _Fitted:
         return _failed_fit(fit.status, fit.message, level, notes)
     if not fit.converged:
         notes.append("the linear fit stopped before its maximum.")
-    return _linear_fitted(fit, arms, level, notes, len(rows))
+    return _linear_effects(fit, arms, level, notes, len(rows))
 
 
-def _linear_fitted(
+def _linear_effects(
     fit: MixedEffects, arms: Arms, level: float, notes: list[str], items: int
-) -> _Fitted:
-    fitted = _Fitted(notes=notes)
+) -> _Regression:
+    fitted = _Regression(notes=notes)
     about = {"items": items, "conditions": 2 * len(arms.names), "excluded": fit.excluded}
     of_answers = partial(_estimate, f"{fit.method}, {fit.items} answers", fit.estimand, about)
     for key in EFFECTS:
@@ -127,7 +127,7 @@ def _linear_fitted(
     return fitted
 
 
-def _logistic(arms: Arms, level: float, seed: int) -> _Fitted:
+def _logistic_fit(arms: Arms, level: float, seed: int) -> _Regression:
     """Return three contrasts of the conditions' log odds, from a logistic fit with item effects.
 
     The first realisation counts. A `_failed_fit` result gives the reason if there is no fit.
@@ -143,7 +143,7 @@ def _logistic(arms: Arms, level: float, seed: int) -> _Fitted:
     if contrasts is None:
         why = "a condition is all right or all wrong"
         return _failed_fit("not_identified", why, level, notes)
-    fitted = _Fitted(notes=notes)
+    fitted = _Regression(notes=notes)
     about = {"items": fit.items, "conditions": scores.shape[1], "excluded": fit.excluded}
     z = normal_quantile(level)
     estimate = partial(_estimate, fit.method, fit.estimand, about)
@@ -205,13 +205,13 @@ def _sample(arms: Arms, cells: int, seed: int, model: str) -> tuple[NDArray[np.i
     return sample, [note]
 
 
-def _failed_fit(status: EstimateStatus, why: str, level: float, notes: list[str]) -> _Fitted:
+def _failed_fit(status: EstimateStatus, why: str, level: float, notes: list[str]) -> _Regression:
     none = no_interval(level, why)
     effects = {
         key: _estimate("", "", {}, f"mixed_effects.{key}", None, none, status=status)
         for key in EFFECTS
     }
-    return _Fitted(effects=effects, notes=notes)
+    return _Regression(effects=effects, notes=notes)
 
 
 def _estimate(

@@ -20,7 +20,7 @@ PARAPHRASES = ("paraphrase_lexical", "paraphrase_syntactic", "paraphrase_free")
 FOURTEEN_RECIPES = (*WORD_RECIPES, *AUGMENTATION, *PADDING, *PARAPHRASES)
 REASONED_RECIPES = ("typos", "drop_stop_words", "space_sequences")
 COMPARED_PARTS = ("zero-shot", "maths", "code")
-THOUGHT = "chain_of_thought"
+CHAIN_OF_THOUGHT = "chain_of_thought"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +61,11 @@ def parts_of(settings: UserSettings) -> Iterator[Part]:
             "The protocol runs with and without demonstrations, so their number cannot be 0",
             hint="leave --demonstrations out, or set it to 1 or more",
         )
-    recipes = _recipes(preset)
+    recipes = _recipes_by_part(preset)
     letters = "choice_letter_likelihood" if settings.scores else "choice_letter"
     scorers = {**dict.fromkeys(recipes, settings.scorer), "options": letters}
     for name, about in PARTS.items():
-        yield _part(
+        yield _limited_part(
             preset,
             name,
             about["title"].format(shots=shots),
@@ -77,10 +77,10 @@ def parts_of(settings: UserSettings) -> Iterator[Part]:
             scorer=scorers.get(name),
             demonstrations=shots if name == "few-shot" else None,
         )
-    yield from _reasoning(preset, settings)
+    yield from _reasoning_parts(preset, settings)
 
 
-def _recipes(preset: Preset) -> dict[str, list[str]]:
+def _recipes_by_part(preset: Preset) -> dict[str, list[str]]:
     """Return the recipes of the parts without a list in `parts.yaml`, by part name."""
     doses = [("typos", preset.typos), *((pad, preset.pads) for pad in PADDING)]
     pairs = ["+".join(pair) for pair in permutations(preset.pairs, 2)]
@@ -92,7 +92,7 @@ def _recipes(preset: Preset) -> dict[str, list[str]]:
     }
 
 
-def _part(
+def _limited_part(
     preset: Preset,
     name: str,
     title: str,
@@ -122,7 +122,7 @@ def _part(
     )
 
 
-def _reasoning(preset: Preset, settings: UserSettings) -> Iterator[Part]:
+def _reasoning_parts(preset: Preset, settings: UserSettings) -> Iterator[Part]:
     """Yield the parts with and without a chain of thought: one for each kind of task.
 
     Tasks with options are answered with a letter. If the user has a judge, a judging part follows
@@ -135,29 +135,29 @@ def _reasoning(preset: Preset, settings: UserSettings) -> Iterator[Part]:
     recipes = [
         *REASONED_RECIPES,
         "identity",
-        THOUGHT,
-        *(f"{THOUGHT}+{name}" for name in REASONED_RECIPES),
+        CHAIN_OF_THOUGHT,
+        *(f"{CHAIN_OF_THOUGHT}+{name}" for name in REASONED_RECIPES),
     ]
     for kind in kinds:
-        tail = "" if len(kinds) == 1 else f"-{kind}"
-        lettered = kind == "choices"
-        yield _part(
+        title_suffix = "" if len(kinds) == 1 else f"-{kind}"
+        lettered_tasks = kind == "choices"
+        yield _limited_part(
             preset,
-            f"reasoning{tail}",
+            f"reasoning{title_suffix}",
             "Chain of thought",
             [name for name, its_kind in tasks if its_kind == kind],
             recipes,
             size="reasoning",
             takes=(kind,),
-            needs=("text", "listed options") if lettered else ("text",),
-            scorer="choice_letter" if lettered else None,
+            needs=("text", "listed options") if lettered_tasks else ("text",),
+            scorer="choice_letter" if lettered_tasks else None,
         )
         if settings.judge:
             yield Part(
-                name=f"quality{tail}",
+                name=f"quality{title_suffix}",
                 title="The quality of the reasoning",
                 experiment={"scorer": "reasoning_quality"},
-                judges=f"reasoning{tail}",
+                judges=f"reasoning{title_suffix}",
             )
 
 

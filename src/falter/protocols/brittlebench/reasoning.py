@@ -30,7 +30,7 @@ Row = tuple[Value, ...]
 
 # Sign flips, and fewer for more than MAX_UNITS_WITH_ALL_FLIPS units: a sum of thousands of random
 # signs is close to normal, and each flip takes time.
-FLIPS, MAX_UNITS_WITH_ALL_FLIPS, FEWER_FLIPS = 9_999, 2_000, 1_999
+SIGN_FLIPS, MAX_UNITS_WITH_ALL_FLIPS, FEWER_SIGN_FLIPS = 9_999, 2_000, 1_999
 
 
 def reasoning_figures(result: PartResult, level: float, seed: int) -> tuple[Figure, ...]:
@@ -41,7 +41,7 @@ def reasoning_figures(result: PartResult, level: float, seed: int) -> tuple[Figu
     pairs = pairs_of(result.run.recipes)
     if pairs is None or not result.tables:
         return (Grid(rows=(), **declaration("no-chain-of-thought")),)
-    study = _Study(result, pairs, level, seed)
+    study = _ReasoningTables(result, pairs, level, seed)
     return (
         study.chain_of_thought(),
         study.mitigation(),
@@ -50,7 +50,7 @@ def reasoning_figures(result: PartResult, level: float, seed: int) -> tuple[Figu
     )
 
 
-class _Study:
+class _ReasoningTables:
     """Tables of a part with both arms: without and with a chain of thought."""
 
     def __init__(self, result: PartResult, pairs: Pairs, level: float, seed: int) -> None:
@@ -65,7 +65,7 @@ class _Study:
             names = ", ".join(self.pairs.alone)
             alone.append(f"Not shown, because they were not asked in both arms: {names}.")
         return Grid(
-            rows=tuple(self._overview(arms) for of_model in self.arms for arms in of_model),
+            rows=tuple(self._overview_row(arms) for of_model in self.arms for arms in of_model),
             **declaration("chain-of-thought", text=alone, unread=self.sign.unread),
         )
 
@@ -77,7 +77,7 @@ class _Study:
         rows: list[Row] = []
         for arms in (of_model[-1] for of_model in self.arms):
             drops = [
-                (name, *self._drops(arms.only([0, n]), perturbation=name))
+                (name, *self._mean_drops(arms.only([0, n]), perturbation=name))
                 for n, name in enumerate(arms.names)
                 if n
             ]
@@ -94,35 +94,35 @@ class _Study:
         Gain and difference are given twice: unparsed answers as wrong, and left out.
         """
         return Grid(
-            rows=tuple(row for of_model in self.arms for row in self._failures(of_model[-1])),
+            rows=tuple(row for of_model in self.arms for row in self._failure_rows(of_model[-1])),
             **declaration("extraction-failures"),
         )
 
-    def _overview(self, arms: Arms) -> Row:
+    def _overview_row(self, arms: Arms) -> Row:
         about = {"model": arms.model, "task": arms.task}
         plain, thought = known_mean(arms.plain, 2), known_mean(arms.thought, 2)
         without, with_it = (
             self.sign(accuracy(side[:, 0], clusters=arms.clusters, level=self.level), **about)
             for side in (plain, thought)
         )
-        gain = self._gain(arms, flips=True)
-        softened: Row = (None,) * 5
+        gain = self._accuracy_gain(arms, flips=True)
+        mitigated: Row = (None,) * 5
         if arms.perturbations:
-            plain_drop, thought_drop, difference = self._drops(arms)
-            saved = self._saved(arms)
-            softened = (plain_drop, thought_drop, difference, difference.p_value, saved)
+            plain_drop, thought_drop, difference = self._mean_drops(arms)
+            saved = self._relative_mitigation(arms)
+            mitigated = (plain_drop, thought_drop, difference, difference.p_value, saved)
         return (
             arms.model,
             arms.task,
             without,
             with_it,
-            *self._counts(arms),
+            *self._pair_counts(arms),
             gain,
             gain.p_value,
-            *softened,
+            *mitigated,
         )
 
-    def _counts(self, arms: Arms) -> Row:
+    def _pair_counts(self, arms: Arms) -> Row:
         """Return paired cells, cells correct in one arm only, and McNemar's χ² and p.
 
         All but the first are None if some score is not 0 or 1.
@@ -136,7 +136,7 @@ class _Study:
         test = mcnemar(only_without, only_with)
         return (len(plain), only_with, only_without, test.chi2, test.chi2_p)
 
-    def _gain(self, arms: Arms, *, flips: bool = False, **about: str) -> Estimate:
+    def _accuracy_gain(self, arms: Arms, *, flips: bool = False, **about: str) -> Estimate:
         """Return accuracy with minus accuracy without a chain of thought, paired by cell.
 
         If `flips`, the p-value comes from a sign-flip test over the independent units.
@@ -145,7 +145,7 @@ class _Study:
         gain = accuracy_drop(thought, plain, clusters=units, level=self.level)
         p_value, method = gain.p_value, gain.method
         if flips and gain.value is not None:
-            draws = FLIPS if len(arms.units) <= MAX_UNITS_WITH_ALL_FLIPS else FEWER_FLIPS
+            draws = SIGN_FLIPS if len(arms.units) <= MAX_UNITS_WITH_ALL_FLIPS else FEWER_SIGN_FLIPS
             test = sign_flip_test(
                 thought, plain, clusters=units, replications=draws, seed=self.seed
             )
@@ -169,7 +169,7 @@ class _Study:
             **about,
         )
 
-    def _drops(self, arms: Arms, **about: str) -> tuple[Estimate, Estimate, Estimate]:
+    def _mean_drops(self, arms: Arms, **about: str) -> tuple[Estimate, Estimate, Estimate]:
         """Return the mean drops without and with a chain of thought, and their difference.
 
         Only pairs of item and perturbation that have all four scores count.
@@ -203,7 +203,7 @@ class _Study:
         )
         return without, with_it, self.sign(difference, **about)
 
-    def _saved(self, arms: Arms) -> Estimate:
+    def _relative_mitigation(self, arms: Arms) -> Estimate:
         """Return the relative mitigation: 1 − (drop with / drop without a chain of thought).
 
         The ratio is a ratio of means over items, resampled by item. The value is None if nothing is
@@ -236,21 +236,21 @@ class _Study:
             )
         return self.sign(saved, model=arms.model, task=arms.task)
 
-    def _failures(self, arms: Arms) -> Iterator[Row]:
+    def _failure_rows(self, arms: Arms) -> Iterator[Row]:
         for n, name in enumerate(arms.names):
             yield self._failure_row(arms.only([n]), arms.only([0, n]) if n else None, name)
         if len(arms.names) > 1:
             yield self._failure_row(arms, arms, "all conditions")
 
-    def _failure_row(self, arms: Arms, softened: Arms | None, condition: str) -> Row:
+    def _failure_row(self, arms: Arms, mitigated: Arms | None, condition: str) -> Row:
         """Return a row: unparsed shares of both arms, their difference, gain, difference in drops.
 
-        The last two are given twice: unparsed answers as wrong, and left out. `softened` are the
+        The last two are given twice: unparsed answers as wrong, and left out. `mitigated` are the
         arms for the difference in drops, None for the clean condition.
         """
         about = {"model": arms.model, "task": arms.task, "condition": condition}
         (plain, thought), units = arms.cells(
-            _unread(arms.plain_outcome), _unread(arms.thought_outcome)
+            _unparsed_flags(arms.plain_outcome), _unparsed_flags(arms.thought_outcome)
         )
         shares = (
             self.sign(
@@ -272,10 +272,10 @@ class _Study:
             **about,
         )
         ways: Sequence[Callable[[Arms], Arms]] = (Arms.counted_wrong, Arms.both_read)
-        gains = (self._gain(way(arms), condition=condition) for way in ways)
+        gains = (self._accuracy_gain(way(arms), condition=condition) for way in ways)
         saved: Row = (None, None)
-        if softened is not None:
-            saved = tuple(self._drops(way(softened), condition=condition)[2] for way in ways)
+        if mitigated is not None:
+            saved = tuple(self._mean_drops(way(mitigated), condition=condition)[2] for way in ways)
         return (arms.model, condition, *shares, shift, shift.p_value, *gains, *saved)
 
 
@@ -307,7 +307,7 @@ def _item_shares(drops: Floats) -> Floats:
     return np.asarray(np.where(rows, np.where(known, drops, 0.0) @ weights, np.nan))
 
 
-def _unread(outcome: NDArray[np.int8]) -> Floats:
+def _unparsed_flags(outcome: NDArray[np.int8]) -> Floats:
     """Return 1 for an unparsed answer, 0 for a scored one, and NaN for any other outcome."""
     unread = np.isin(outcome, UNREADABLE)
     return np.where(outcome == SCORED, 0.0, np.where(unread, 1.0, np.nan))

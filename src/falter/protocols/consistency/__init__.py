@@ -163,26 +163,26 @@ def published_rows(name: str) -> tuple[dict[str, str], ...]:
 def published_figures(found: Sequence[Measured]) -> Iterator[Grid]:
     """Yield table A.2 with the run's models first, and tables C.1 and C.2 with the run's tests."""
     tasks = [name for name in published_rows("capability")[0] if name != "model"]
-    own: dict[str, dict[str, Value]] = {}
+    own_rows: dict[str, dict[str, Value]] = {}
     for m in found:
-        own.setdefault(m.panel.model, {}).setdefault(m.panel.task.lower(), m.capability)
+        own_rows.setdefault(m.panel.model, {}).setdefault(m.panel.task.lower(), m.capability)
     rows: list[tuple[Value, ...]] = [
-        (model, "this run", *(of.get(task) for task in tasks)) for model, of in own.items()
+        (model, "this run", *(of.get(task) for task in tasks)) for model, of in own_rows.items()
     ]
     for row in published_rows("capability"):
         rows.append((row["model"], "paper", *(float(row[task]) for task in tasks)))
     columns = (Column(name=task, unit="percent", over="Capability, %") for task in tasks)
     yield Grid(rows=tuple(rows), **declaration("published-capability", columns))
-    yield Grid(rows=tuple(_anova_rows(found)), **declaration("published-anova"))
+    yield Grid(rows=tuple(_printed_anova_rows(found)), **declaration("published-anova"))
 
 
-def _anova_rows(found: Sequence[Measured]) -> Iterator[tuple[Value, ...]]:
+def _printed_anova_rows(found: Sequence[Measured]) -> Iterator[tuple[Value, ...]]:
     printed = {(row["type"], row["dataset"], row["factor"]): row for row in published_rows("anova")}
-    own = {task.lower(): table for task, _, table, _ in pooled_tables(found)}
+    own_anova = {task.lower(): table for task, _, table, _ in pooled_tables(found)}
     for (kind, task, factor), row in printed.items():
         if kind == "3":
             second = printed.get(("2", task, factor))
-            table = own.get(task.lower().replace("-", "_"))
+            table = own_anova.get(task.lower().replace("-", "_"))
             names = {term.name for term in table.terms} | {"intercept"} if table else set()
             term = table[FACTORS[factor]] if table and FACTORS[factor] in names else None
             own_f, own_p = (term.f, term.p_value) if term else (None, None)

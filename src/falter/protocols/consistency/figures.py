@@ -48,8 +48,8 @@ from falter.stats.factorial import Anova
 
 declaration = figures_of("consistency")
 Floats = NDArray[np.float64]
-PAPER = "as in the paper"
-PAPERS_SCORERS = "exact_"
+AS_IN_PAPER = "as in the paper"
+PAPER_SCORER_PREFIX = "exact_"
 """Prefix of the scorers that compare the whole response, as the paper does."""
 MIN_POINTS = 3
 """Minimum number of model–data set pairs for a regression line and for correlations."""
@@ -164,7 +164,7 @@ def main_figures(found: Sequence[Measured]) -> Iterator[Figure]:
             parts=(m.panel.signed(m.same.correct), m.panel.signed(m.same.wrong)),
             share=m.capability,
         )
-        for m in _by_task(_panels_of_paper(found))
+        for m in _sorted_by_task(_panels_of_paper(found))
         if m.same is not None and m.same.correct is not None and m.same.wrong is not None
     )
     if bars:
@@ -172,7 +172,7 @@ def main_figures(found: Sequence[Measured]) -> Iterator[Figure]:
     beside = tuple(_difficulty_rows(_panels_of_paper(found)))
     if beside:
         yield Grid(rows=beside, **declaration("beside-others"))
-    curves = tuple(_curve(m) for m in found if m.panel.outputs is not None)
+    curves = tuple(_consistency_curve(m) for m in found if m.panel.outputs is not None)
     if curves:
         yield Curves(curves=curves, **declaration("consistency-curve"))
 
@@ -191,7 +191,7 @@ def _main_row(m: Measured) -> tuple[Value, ...]:
     )
 
 
-def _curve(m: Measured) -> Curve:
+def _consistency_curve(m: Measured) -> Curve:
     panel = m.panel
     assert panel.outputs is not None
     curve = consistency_curve(
@@ -225,12 +225,12 @@ def _difficulty_rows(found: Sequence[Measured]) -> Iterator[tuple[Value, ...]]:
 
 def _panels_of_paper(found: Sequence[Measured]) -> list[Measured]:
     """Return the panels with the paper's scorers; without any, the last panel of each pair."""
-    read = [m for m in found if any(s.startswith(PAPERS_SCORERS) for s in m.panel.scorers)]
+    read = [m for m in found if any(s.startswith(PAPER_SCORER_PREFIX) for s in m.panel.scorers)]
     last = {m.panel.labels[:2]: m for m in found}
     return read or list(last.values())
 
 
-def _by_task(found: Sequence[Measured]) -> list[Measured]:
+def _sorted_by_task(found: Sequence[Measured]) -> list[Measured]:
     tasks = list(dict.fromkeys(m.panel.task for m in found))
     return sorted(found, key=lambda m: tasks.index(m.panel.task))
 
@@ -241,24 +241,24 @@ def _by_task(found: Sequence[Measured]) -> list[Measured]:
 def paper_figures(found: Sequence[Measured], level: float) -> Iterator[Figure]:
     """Yield the paper's figures, computed as the paper does."""
     read = _panels_of_paper(found)
-    yield from _regression(found, level)
-    yield Grid(rows=tuple(_by_data_set(read)), **declaration("by-data-set"))
-    yield from _drop_rates(_by_task(read), level)
-    yield from _deviations(found, level)
-    yield from _pooled_anova(found)
+    yield from _regression_figures(found, level)
+    yield Grid(rows=tuple(_data_set_rows(read)), **declaration("by-data-set"))
+    yield from _drop_rate_figures(_sorted_by_task(read), level)
+    yield from _deviation_figures(found, level)
+    yield from _pooled_anova_tables(found)
     if len(read) >= MIN_POINTS:
-        yield _correlations(read)
+        yield _correlation_table(read)
 
 
-def _regression(found: Sequence[Measured], level: float) -> Iterator[Figure]:
+def _regression_figures(found: Sequence[Measured], level: float) -> Iterator[Figure]:
     """Yield the scatter plot with regression line and luck curve, and a table of the lines.
 
     The table has a line for the paper's scorers and one for falter's, if they differ. With fewer
     than MIN_POINTS points, a statement says so.
     """
-    ways = {PAPER: _panels_of_paper(found)}
-    own = [m for m in found if not all(s.startswith(PAPERS_SCORERS) for s in m.panel.scorers)]
-    if own != ways[PAPER]:
+    ways = {AS_IN_PAPER: _panels_of_paper(found)}
+    own = [m for m in found if not all(s.startswith(PAPER_SCORER_PREFIX) for s in m.panel.scorers)]
+    if own != ways[AS_IN_PAPER]:
         ways["as falter reads"] = own
     rows: list[tuple[Value, ...]] = []
     lines: dict[str, RobustnessRegression] = {}
@@ -275,17 +275,17 @@ def _regression(found: Sequence[Measured], level: float) -> Iterator[Figure]:
         yield Statement(**declaration("no-regression", fewest=MIN_POINTS))
         return
     way, line = next(iter(lines.items()))
-    yield Curves(curves=tuple(_scatter(ways[way], line)), **declaration("scatter", way=way))
+    yield Curves(curves=tuple(_scatter_curves(ways[way], line)), **declaration("scatter", way=way))
     yield Grid(rows=tuple(rows), **declaration("regression"))
 
 
 LUCK_STEPS = 20
 
 
-def _scatter(points: Sequence[Measured], line: RobustnessRegression) -> Iterator[Curve]:
+def _scatter_curves(points: Sequence[Measured], line: RobustnessRegression) -> Iterator[Curve]:
     """Yield the fitted line, the luck curve p^V, and a point for each model and data set."""
-    shown = [(m, m.capability.value, m.same.strict) for m in points if m.same is not None]
-    ends = [p for _, p, _ in shown if p is not None]
+    points_shown = [(m, m.capability.value, m.same.strict) for m in points if m.same is not None]
+    ends = [p for _, p, _ in points_shown if p is not None]
     if line.slope.value is not None and line.intercept.value is not None:
         fitted = [
             (100 * x, _bare_estimate("fitted line", line.intercept.value + line.slope.value * x))
@@ -296,7 +296,7 @@ def _scatter(points: Sequence[Measured], line: RobustnessRegression) -> Iterator
     steps = np.linspace(min(ends), 1.0, LUCK_STEPS).tolist()
     luck = tuple((100 * x, _bare_estimate("luck", x**width)) for x in steps)
     yield Curve(label=f"luck, p to the power of {width}", points=luck)
-    for m, p, same in shown:
+    for m, p, same in points_shown:
         if p is not None:
             name = " · ".join(m.panel.labels[:2])
             yield Curve(label=name, points=((100 * p, m.panel.signed(same)),))
@@ -306,7 +306,7 @@ def _bare_estimate(measure: str, value: float) -> Estimate:
     return Estimate(measure=measure, value=value, method="none: a formula")
 
 
-def _by_data_set(found: Sequence[Measured]) -> Iterator[tuple[Value, ...]]:
+def _data_set_rows(found: Sequence[Measured]) -> Iterator[tuple[Value, ...]]:
     """Yield for each data set the means over models of capability, consistency and luck.
 
     The row ends with mean, minimum and maximum of the gap between consistency and luck.
@@ -324,7 +324,7 @@ def _by_data_set(found: Sequence[Measured]) -> Iterator[tuple[Value, ...]]:
             yield (task, len(table), *means, float(gap.mean()), float(gap.min()), float(gap.max()))
 
 
-def _drop_rates(found: Sequence[Measured], level: float) -> Iterator[Figure]:
+def _drop_rate_figures(found: Sequence[Measured], level: float) -> Iterator[Figure]:
     rows: list[tuple[Value, ...]] = []
     drawn: list[ForestRow] = []
     for m in found:
@@ -358,7 +358,7 @@ def _drop_rate_range(scores: Floats) -> tuple[float | None, float | None, float 
     return float(rates.min()), float(rates.mean()), float(rates.max())
 
 
-def _deviations(found: Sequence[Measured], level: float) -> Iterator[Figure]:
+def _deviation_figures(found: Sequence[Measured], level: float) -> Iterator[Figure]:
     """Yield the items' standard deviations by data set, and a table of the items at zero."""
     rows: list[tuple[Value, ...]] = []
     strips: dict[str, list[Strip]] = {}
@@ -396,7 +396,7 @@ def pooled_tables(found: Sequence[Measured]) -> Iterator[tuple[str, int, Anova, 
             yield task, len(panels), grid_anova(panels), with_intercept
 
 
-def _pooled_anova(found: Sequence[Measured]) -> Iterator[Figure]:
+def _pooled_anova_tables(found: Sequence[Measured]) -> Iterator[Figure]:
     """Yield the paper's tables C.1 and C.2, over all models, with items in the error term."""
     tables = list(pooled_tables(found))
     rows: list[tuple[Value, ...]] = []
@@ -432,7 +432,7 @@ MEASURES = (
 )
 
 
-def _correlations(found: Sequence[Measured]) -> Grid:
+def _correlation_table(found: Sequence[Measured]) -> Grid:
     """Return Spearman correlations between the measures, over model–data set pairs."""
     numbers: dict[str, list[float]] = {}
     for m in found:

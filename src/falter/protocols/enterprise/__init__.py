@@ -82,7 +82,7 @@ class Enterprise(Protocol):
         main, runs = main_figures(scores), [*run_figures(scores), *size_figures(scores)]
         counts = counts_grid(main_results(scores.by_name))
         return (
-            findings(_sentences(main), results, unparsed_count_as="changed"),
+            findings(_answer_sentences(main), results, unparsed_count_as="changed"),
             *chapter("Robustness", main),
             *chapter("Formats, languages, tasks", split_figures(scores)),
             *chapter("Runs and sizes", runs),
@@ -97,7 +97,7 @@ class Enterprise(Protocol):
         return chapter("The paper's tables", published_figures(scores))
 
 
-def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
+def _answer_sentences(figures: Sequence[Figure]) -> Iterator[str]:
     """Yield sentences per model: its robustness, strict and valid, and the weakest category."""
     grid = grid_named(figures, "robustness")
     for row in grid.rows[:MAX_ROWS] if grid is not None else ():
@@ -109,12 +109,12 @@ def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
         ]
         if not isinstance(whole, Estimate) or whole.value is None or not known:
             continue
-        read = ""
+        parsed = ""
         if isinstance(valid, Estimate) and valid.value is not None:
-            again = any(name == title_of(BASELINE) for _, _, name in known)
+            retried = any(name == title_of(BASELINE) for _, _, name in known)
             kinds = ", and the repeated clean prompt among the kinds, as the paper counts,"
-            read = (
-                f"With the replies that could be read alone{kinds if again else ''} it is "
+            parsed = (
+                f"With the replies that could be read alone{kinds if retried else ''} it is "
                 f"{n.shown(valid, 'percent').with_unit(' %')}."
             )
         least = _least_robust([one for one in known if one[2] != title_of(BASELINE)])
@@ -123,7 +123,7 @@ def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
             "average over the kinds of change: their content and quality did not both change."
         )
         unread = "A pair with a reply that could not be read counts as changed."
-        yield " ".join(filter(None, (least, unread, read)))
+        yield " ".join(filter(None, (least, unread, parsed)))
 
 
 def _least_robust(kinds: Sequence[tuple[float, Estimate, str]]) -> str:

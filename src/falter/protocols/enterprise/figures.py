@@ -34,7 +34,7 @@ declaration = figures_of("enterprise")
 Scored = Mapping[str, RobustnessScore]
 _TITLES = {CROSSLINGUAL: "Cross-lingual"}
 # "qwen-7b", "SmolLM2-135M", "llama3.2-1B-base"; not "7bit".
-_SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*([bm])(?![a-z])", re.IGNORECASE)
+_MODEL_SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*([bm])(?![a-z])", re.IGNORECASE)
 
 
 def title_of(category: str) -> str:
@@ -52,15 +52,15 @@ def main_figures(scores: Scores) -> list[Figure]:
         for model in scores.models
         if (found := scores.score(scores.of_model(model))) is not None
     }
-    figures: list[Figure] = _method(scores)
+    figures: list[Figure] = _method_figures(scores)
     if not by_model:
         return figures
-    figures += [_robustness(scores, by_model), _heat_map(scores, by_model)]
-    figures += [_deltas(scores, by_model), _difficulty(scores, by_model)]
+    figures += [_robustness_table(scores, by_model), _robustness_heat_map(scores, by_model)]
+    figures += [_deltas_table(scores, by_model), _difficulty_table(scores, by_model)]
     return figures
 
 
-def _method(scores: Scores) -> list[Figure]:
+def _method_figures(scores: Scores) -> list[Figure]:
     if scores.ratings.judged:
         return []
     if all(pair.missing or pair.unread or pair.same for pair in scores.pairs):
@@ -76,7 +76,7 @@ def _method(scores: Scores) -> list[Figure]:
     return [Statement(**method)]
 
 
-def _robustness(scores: Scores, by_model: Scored) -> Grid:
+def _robustness_table(scores: Scores, by_model: Scored) -> Grid:
     rows: list[tuple[Value, ...]] = []
     for model, found in by_model.items():
         cells = [
@@ -98,7 +98,7 @@ def _robustness(scores: Scores, by_model: Scored) -> Grid:
     return Grid(rows=tuple(rows), **declaration("robustness", columns))
 
 
-def _heat_map(scores: Scores, by_model: Scored) -> HeatMap:
+def _robustness_heat_map(scores: Scores, by_model: Scored) -> HeatMap:
     return HeatMap(
         rows=tuple(by_model),
         columns=tuple(title_of(name) for name in scores.categories),
@@ -125,7 +125,7 @@ def _cells(scores: Scores, found: CategoryScore, **group: str) -> list[Value]:
     return [content.strict.items, *(scores.signed(e, **group) for e in estimates)]
 
 
-def _deltas(scores: Scores, by_model: Scored) -> Grid:
+def _deltas_table(scores: Scores, by_model: Scored) -> Grid:
     rows: list[tuple[Value, ...]] = [
         (model, title_of(name), *_cells(scores, found.categories[name], model=model, category=name))
         for model, found in by_model.items()
@@ -159,7 +159,7 @@ def split_grid(
     return Grid(rows=tuple(rows), labels=len(headings), **settings)
 
 
-def _difficulty(scores: Scores, by_model: Scored) -> Grid:
+def _difficulty_table(scores: Scores, by_model: Scored) -> Grid:
     """Return the table of categories with three kinds of spread, the baseline first.
 
     The other categories follow from the lowest mean robustness to the highest.
@@ -227,10 +227,10 @@ def run_figures(scores: Scores) -> list[Figure]:
     )
     text = [f"{'; '.join(flagged)}: left out of the mean of categories."] if flagged else []
     table = Grid(rows=tuple(rows), **declaration("runs", columns, text, runs=len(scores.runs)))
-    return [table, *_positional(scores)]
+    return [table, *_positional_strips(scores)]
 
 
-def _positional(scores: Scores) -> Iterator[Figure]:
+def _positional_strips(scores: Scores) -> Iterator[Figure]:
     """Yield the robustness of each run under positional perturbations, as the paper's Figure 2."""
     strips: list[Strip] = []
     for model in scores.models:
@@ -248,7 +248,7 @@ def size_figures(scores: Scores) -> list[Figure]:
     """
     curves: list[Curve] = []
     for model in scores.models:
-        size, found = _SIZE.search(model), scores.score(scores.of_model(model))
+        size, found = _MODEL_SIZE.search(model), scores.score(scores.of_model(model))
         if size is None or found is None:
             continue
         billions = float(size[1]) / (1000 if size[2].lower() == "m" else 1)
@@ -268,13 +268,13 @@ MAX_SAMPLE_CHARACTERS = 600
 
 def sample_figures(scores: Scores) -> list[Figure]:
     """Return a table of up to `SAMPLES_PER_CATEGORY` pairs per model and category, worst first."""
-    rows = [row for model in scores.models for row in _rows(scores, model)]
+    rows = [row for model in scores.models for row in _sample_rows(scores, model)]
     if not rows:
         return []
     return [Grid(rows=tuple(rows), **declaration("samples", each=SAMPLES_PER_CATEGORY))]
 
 
-def _rows(scores: Scores, model: str) -> Iterator[tuple[Value, ...]]:
+def _sample_rows(scores: Scores, model: str) -> Iterator[tuple[Value, ...]]:
     for name in scores.categories:
         rated = [
             (rating, pair)
@@ -290,13 +290,13 @@ def _rows(scores: Scores, model: str) -> Iterator[tuple[Value, ...]]:
                 pair.task,
                 pair.item,
                 int(rating) if rating == rating else None,
-                _measures(scores, pair, rating),
-                _text(pair.reference),
-                _text(pair.candidate),
+                _measures_text(scores, pair, rating),
+                _reply_text(pair.reference),
+                _reply_text(pair.candidate),
             )
 
 
-def _measures(scores: Scores, pair: Pair, rating: float) -> str:
+def _measures_text(scores: Scores, pair: Pair, rating: float) -> str:
     """Return the quality measures of both responses, such as `faithfulness 3 → 2`.
 
     The text is empty unless the rating is below 3.
@@ -305,13 +305,13 @@ def _measures(scores: Scores, pair: Pair, rating: float) -> str:
         return ""
     names = (*scores.ratings.measures(pair), *kind_of(pair.task).beside)
     values = ((name, *scores.ratings.both(pair, name)) for name in names)
-    return "; ".join(f"{name} {_number(a)} → {_number(b)}" for name, a, b in values)
+    return "; ".join(f"{name} {_number_text(a)} → {_number_text(b)}" for name, a, b in values)
 
 
-def _number(value: float) -> str:
+def _number_text(value: float) -> str:
     return f"{value:.2g}" if value == value else "?"
 
 
-def _text(reply: Reply | None) -> str:
+def _reply_text(reply: Reply | None) -> str:
     text = "" if reply is None else reply.text.strip()
     return text if len(text) <= MAX_SAMPLE_CHARACTERS else f"{text[: MAX_SAMPLE_CHARACTERS - 1]}…"

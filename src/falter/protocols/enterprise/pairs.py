@@ -115,7 +115,7 @@ class Pair:
         first, second = self.reference.parts, self.candidate.parts
         if first is None or second is None:
             return False
-        return first == second or (not self.aligns and _words(first) == _words(second))
+        return first == second or (not self.aligns and _texts_of(first) == _texts_of(second))
 
     @property
     def key(self) -> str:
@@ -128,13 +128,13 @@ class Pair:
         return digest("reply", VERSION, measure, self.material, reply.shown)
 
 
-def _words(parts: Mapping[str, str]) -> list[str]:
+def _texts_of(parts: Mapping[str, str]) -> list[str]:
     return " ".join(parts.values()).split()
 
 
 def pairs_in(results: Sequence[PartResult]) -> tuple[Pair, ...]:
     """Return the pairs of the parts whose prompt was changed or repeated; first draws only."""
-    return tuple(pair for result in results for pair in _pairs(result))
+    return tuple(pair for result in results for pair in _pairs_of(result))
 
 
 def replies_to(result: PartResult, recipe: str) -> Iterator[tuple[str, str, Reply | None]]:
@@ -145,24 +145,24 @@ def replies_to(result: PartResult, recipe: str) -> Iterator[tuple[str, str, Repl
     for answered in result.cells():
         variant = answered.cell.variant
         if variant.recipe.label == recipe and variant.status in ("changed", "baseline"):
-            yield answered.panel.model.label, answered.panel.task, _reply(answered)
+            yield answered.panel.model.label, answered.panel.task, _reply_of(answered)
 
 
-def _pairs(result: PartResult) -> Iterator[Pair]:
+def _pairs_of(result: PartResult) -> Iterator[Pair]:
     places: dict[tuple[str, str, str], dict[tuple[str, int], ScoredCell]] = {}
     repeats = result.run.repeats
-    for answered in result.cells():
-        variant = answered.cell.variant
+    for scored_cell in result.cells():
+        variant = scored_cell.cell.variant
         if variant.draw:
             continue
-        place = answered.panel.model.label, name_of(answered.panel.task), variant.item.key
+        place = scored_cell.panel.model.label, name_of(scored_cell.panel.task), variant.item.key
         # Repeats of the repeated clean prompt are counted on: of 5 repeats they are 5 to 9.
-        run = answered.cell.repeat - variant.recipe.repeat * repeats
-        places.setdefault(place, {})[variant.recipe.label, run] = answered
+        run = scored_cell.cell.repeat - variant.recipe.repeat * repeats
+        places.setdefault(place, {})[variant.recipe.label, run] = scored_cell
     clean = result.run.recipes[0].label
     for (model, task, item), cells in places.items():
-        for (label, run), answered in cells.items():
-            variant = answered.cell.variant
+        for (label, run), scored_cell in cells.items():
+            variant = scored_cell.cell.variant
             category = category_of(variant.recipe)
             changed = variant.status == "changed" or variant.recipe.repeat
             if category is None or label == REFERENCE_FORM or not changed:
@@ -180,17 +180,17 @@ def _pairs(result: PartResult) -> Iterator[Pair]:
                 recipe=variant.recipe,
                 category=category,
                 run=run,
-                reference=_reply(base),
-                candidate=_reply(answered),
-                material=_material(original),
+                reference=_reply_of(base),
+                candidate=_reply_of(scored_cell),
+                material=_material_text(original),
                 target=None if prompt.target is None else str(prompt.target),
                 reference_target=None if original.target is None else str(original.target),
-                sources=_sources(variant.item.fields.get("sources", "")),
+                sources=_source_names(variant.item.fields.get("sources", "")),
                 choices=() if schema is None else tuple(k.name for k in schema.keys if k.choices),
             )
 
 
-def _material(prompt: Prompt) -> str:
+def _material_text(prompt: Prompt) -> str:
     """Return the user's material: the case, the chat, or the question with its documents."""
     texts = [
         s.text.strip() for s in prompt.sections if s.kind in _MATERIAL_KINDS and s.text.strip()
@@ -198,7 +198,7 @@ def _material(prompt: Prompt) -> str:
     return "\n\n".join(texts)
 
 
-def _sources(text: str) -> tuple[str, ...]:
+def _source_names(text: str) -> tuple[str, ...]:
     try:
         value = json.loads(text)
     except ValueError:
@@ -206,7 +206,7 @@ def _sources(text: str) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
-def _reply(answered: ScoredCell) -> Reply | None:
+def _reply_of(answered: ScoredCell) -> Reply | None:
     cell = answered.cell
     if cell.response is None or cell.response.failure is not None or cell.response.text is None:
         return None
@@ -222,7 +222,7 @@ def _reply(answered: ScoredCell) -> Reply | None:
 
 SAME_RATING = 3.0
 _UNREADABLE_OUTCOMES = ("unparsed", "truncated", "refused")
-LONGEST_MATERIAL, LONGEST_REPLY = 16_000, 6_000
+MAX_MATERIAL_CHARACTERS, MAX_REPLY_CHARACTERS = 16_000, 6_000
 
 
 def main_results(results: Mapping[str, PartResult]) -> list[PartResult]:
@@ -238,12 +238,12 @@ def judged_task(part: Part, results: Mapping[str, PartResult]) -> Task:
     """
     if part.name.endswith(RETRY):
         stage = part.name.removesuffix(RETRY)
-        items = _unread(results[stage]) if stage in results else ()
+        items = _unparsed_items(results[stage]) if stage in results else ()
         return _task(part.name, items, RETRY_OUTPUT, "every verdict could be read")
     pairs = pairs_in(main_results(results))
     if part.name == COMPARING:
-        return _task(part.name, _comparisons(pairs, part.rubrics), OUTPUT, "no two replies differ")
-    items = _quality(pairs, ratings_of(results, COMPARING), part.rubrics)
+        return _task(part.name, _pair_items(pairs, part.rubrics), OUTPUT, "no two replies differ")
+    items = _quality_items(pairs, ratings_of(results, COMPARING), part.rubrics)
     return _task(part.name, items, OUTPUT, "no pair of replies that a judge rates is below 3")
 
 
@@ -270,20 +270,20 @@ def _task(name: str, items: Iterable[Item], output: str, nothing: str) -> Task:
     )
 
 
-def _comparisons(pairs: Iterable[Pair], rubrics: Mapping[str, str]) -> Iterable[Item]:
+def _pair_items(pairs: Iterable[Pair], rubrics: Mapping[str, str]) -> Iterable[Item]:
     for pair in pairs:
         if pair.missing or pair.unread or pair.same:
             continue
         assert pair.reference is not None and pair.candidate is not None
         first, second = (
-            quoted(reply.shown or "(empty)", LONGEST_REPLY)
+            quoted(reply.shown or "(empty)", MAX_REPLY_CHARACTERS)
             for reply in (pair.reference, pair.candidate)
         )
         shown = f"The first reply:\n{first}\n\nThe second reply:\n{second}\n"
-        yield _item(COMPARING, pair.key, rubrics[PAIR_RUBRIC], shown)
+        yield _judge_item(COMPARING, pair.key, rubrics[PAIR_RUBRIC], shown)
 
 
-def _quality(
+def _quality_items(
     pairs: Iterable[Pair], similarity: Mapping[str, float], rubrics: Mapping[str, str]
 ) -> Iterable[Item]:
     for pair in pairs:
@@ -297,7 +297,7 @@ def _quality(
         assert pair.reference is not None and pair.candidate is not None
         for measure in kind_of(pair.task).judged:
             for reply in (pair.reference, pair.candidate):
-                yield _item(
+                yield _judge_item(
                     RATING,
                     pair.rating_key(measure, reply),
                     rubrics[measure],
@@ -306,17 +306,17 @@ def _quality(
 
 
 def _rated_text(pair: Pair, reply: Reply) -> str:
-    material = quoted(pair.material, LONGEST_MATERIAL)
-    text = quoted(reply.shown or "(empty)", LONGEST_REPLY)
+    material = quoted(pair.material, MAX_MATERIAL_CHARACTERS)
+    text = quoted(reply.shown or "(empty)", MAX_REPLY_CHARACTERS)
     return f"The material:\n{material}\n\nThe reply:\n{text}\n"
 
 
-def _item(task: str, key: str, rubric: str, shown: str) -> Item:
+def _judge_item(task: str, key: str, rubric: str, shown: str) -> Item:
     fields = {"rubric": rubric, "shown": shown, "ratings_wanted": "rating"}
     return Item(task=task, key=key, fields=fields, choices=RATINGS)
 
 
-def _unread(result: PartResult, judges: Sequence[str] = ()) -> Iterable[Item]:
+def _unparsed_items(result: PartResult, judges: Sequence[str] = ()) -> Iterable[Item]:
     """Yield the items with an unparsed verdict by one of `judges`, or by any judge if empty."""
     for answered in result.cells():
         if judges and answered.panel.model.label not in judges:
@@ -382,7 +382,7 @@ def unread_of(results: Mapping[str, PartResult], stage: str) -> set[str]:
     """
     judges = _counting_judges(judges_of(results, stage))
     names = [name for name in (stage, stage + RETRY) if name in results]
-    unread = {item.key for name in names for item in _unread(results[name], judges)}
+    unread = {item.key for name in names for item in _unparsed_items(results[name], judges)}
     return unread - set(ratings_of(results, stage))
 
 
@@ -393,10 +393,10 @@ def verdicts_of(results: Mapping[str, PartResult], stage: str) -> dict[str, tupl
     """
     if stage not in results:
         return {}
-    asked = {a.cell.variant.item.key for a in results[stage].cells()}
-    at_once = ratings_by_judge({stage: results[stage]}, stage)
-    in_all = ratings_by_judge(results, stage)
+    requested = {a.cell.variant.item.key for a in results[stage].cells()}
+    first_try = ratings_by_judge({stage: results[stage]}, stage)
+    parsed = ratings_by_judge(results, stage)
     return {
-        judge: (len(asked), len(at_once[judge]), len(in_all[judge]) - len(at_once[judge]))
-        for judge in in_all
+        judge: (len(requested), len(first_try[judge]), len(parsed[judge]) - len(first_try[judge]))
+        for judge in parsed
     }

@@ -131,7 +131,7 @@ def parts_of(settings: UserSettings) -> Iterator[Part]:
         sampling["max_tokens"] = preset.max_tokens[settings.reasons]
     sampling |= settings.sampling
     recipes = ["identity", *preset.recipes]
-    yield _part(
+    yield _limited_part(
         "main", "Wording, position and format", TASKS, recipes, preset.items, runs, sampling
     )
     recipes = [f"translate:to={language}" for language in preset.multilingual]
@@ -139,13 +139,13 @@ def parts_of(settings: UserSettings) -> Iterator[Part]:
         f"crosslingual:input={shown},answer={wanted}" for shown, wanted in preset.crosslingual
     ]
     tasks = [f"{name}:it,translated" for name in TASKS]
-    yield _part("languages", "Languages", tasks, recipes, preset.translated, runs, sampling)
+    yield _limited_part("languages", "Languages", tasks, recipes, preset.translated, runs, sampling)
     if settings.judge:
         alone = settings.parts and "main" not in settings.parts and "languages" in settings.parts
         yield from _judging_parts("languages" if alone else "main", settings.rubrics)
 
 
-def _part(
+def _limited_part(
     name: str,
     title: str,
     tasks: Sequence[str],

@@ -19,12 +19,12 @@ from falter.records.types import Estimate
 declaration = figures_of("enterprise")
 
 SIX_CATEGORIES = tuple(name for name in CATEGORIES if name != COMPOUND)
-ROUNDING = 0.0101
+ROUNDING_ERROR = 0.0101
 """Largest difference in percent that rounding explains: one unit of the second decimal.
 
 The numbers are printed with two decimals and computed from others with two decimals.
 """
-CODES = {
+LANGUAGE_CODES = {
     "German": "de",
     "Spanish": "es",
     "French": "fr",
@@ -81,17 +81,17 @@ def overall_misfits() -> dict[str, tuple[float, float]]:
     for model, row in published_tables()["overall"].items():
         overall = row["overall"]
         assert overall is not None
-        if model not in _AVERAGES and abs(overall.mean - _mean_of_six(row)) > ROUNDING:
+        if model not in _AVERAGES and abs(overall.mean - _mean_of_six(row)) > ROUNDING_ERROR:
             misfits[model] = (overall.mean, _mean_of_six(row))
     return misfits
 
 
 def published_figures(scores: Scores) -> list[Figure]:
     """Return the paper's tables of categories, formats and languages with the run's models."""
-    return [_overall(scores), _formats(scores), _languages(scores)]
+    return [_overall_table(scores), _formats_table(scores), _languages_table(scores)]
 
 
-def _overall(scores: Scores) -> Grid:
+def _overall_table(scores: Scores) -> Grid:
     table, misfits = published_tables()["overall"], overall_misfits()
     rows: list[tuple[Value, ...]] = [
         (model, "yours", None, *_own_numbers(scores, model)) for model in scores.models
@@ -144,8 +144,8 @@ def _own_numbers(scores: Scores, model: str) -> list[Value]:
     return [None if e is None else scores.signed(e, model=model) for e in estimates]
 
 
-def _formats(scores: Scores) -> Grid:
-    def own(model: str, form: str) -> Estimate | None:
+def _formats_table(scores: Scores) -> Grid:
+    def run_estimate(model: str, form: str) -> Estimate | None:
         found = scores.as_one(
             pair
             for pair in scores.of_model(model)
@@ -153,19 +153,19 @@ def _formats(scores: Scores) -> Grid:
         )
         return None if found is None else found.overall.valid
 
-    return _split_table(scores, "formats", own)
+    return _split_table(scores, "formats", run_estimate)
 
 
-def _languages(scores: Scores) -> Grid:
-    def own(model: str, language: str) -> Estimate | None:
+def _languages_table(scores: Scores) -> Grid:
+    def run_estimate(model: str, language: str) -> Estimate | None:
         found = scores.as_one(
             pair
             for pair in scores.of_model(model)
-            if pair.category == MULTILINGUAL and pair.languages[1] == CODES.get(language)
+            if pair.category == MULTILINGUAL and pair.languages[1] == LANGUAGE_CODES.get(language)
         )
         return None if found is None else found.quality.valid
 
-    return _split_table(scores, "languages", own)
+    return _split_table(scores, "languages", run_estimate)
 
 
 def _split_table(scores: Scores, name: str, own: Callable[[str, str], Estimate | None]) -> Grid:

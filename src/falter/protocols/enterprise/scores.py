@@ -36,9 +36,9 @@ from falter.scorers.structured import entity_match, json_rouge
 MIN_SAME_ROUGE, MIN_NEAR_ROUGE = 0.7, 0.4
 SCORE_TOLERANCE = 0.1
 # In "INC-4711 at 10:30: v2.1 of the SLA": INC, 4711, 10:30, v2.1, SLA.
-_DETAIL = re.compile(r"[^\W_]*\d[\w.:/-]*\w|\d|\b[A-Z]{2,}\b")
+_DETAIL_PATTERN = re.compile(r"[^\W_]*\d[\w.:/-]*\w|\d|\b[A-Z]{2,}\b")
 # "[KB-12]", on one line.
-_CITED = re.compile(r"\[([^\[\]\n]{1,40})\]")
+_CITATION = re.compile(r"\[([^\[\]\n]{1,40})\]")
 
 
 @lru_cache(maxsize=4096)
@@ -56,7 +56,7 @@ def likeness(pair: Pair) -> float | None:
     if pair.missing or pair.crosses:
         return None
     assert pair.reference is not None and pair.candidate is not None
-    return _rouge(_values(pair.candidate), _values(pair.reference))
+    return _rouge(_text_of_parts(pair.candidate), _text_of_parts(pair.reference))
 
 
 def aligned_likeness(pair: Pair) -> float | None:
@@ -93,7 +93,7 @@ def _rated_likeness(pair: Pair) -> float | None:
     )
 
 
-def _values(reply: Reply) -> str:
+def _text_of_parts(reply: Reply) -> str:
     return reply.text.strip() if reply.parts is None else "\n".join(reply.parts.values())
 
 
@@ -111,27 +111,27 @@ def _grounded_share(pair: Pair, reply: Reply, target: str | None) -> float | Non
 
     Details are numbers, codes and words in capitals.
     """
-    details = _details(_values(reply))
+    details = _details(_text_of_parts(reply))
     return len(details & _details(pair.material)) / len(details) if details else 1.0
 
 
 def _covered_share(pair: Pair, reply: Reply, target: str | None) -> float | None:
     """Return the share of the material's details in the response; None without any."""
     details = _details(pair.material)
-    return len(details & _details(_values(reply))) / len(details) if details else None
+    return len(details & _details(_text_of_parts(reply))) / len(details) if details else None
 
 
 def _details(text: str) -> frozenset[str]:
-    return frozenset(match.casefold().strip(".:/-") for match in _DETAIL.findall(text))
+    return frozenset(match.casefold().strip(".:/-") for match in _DETAIL_PATTERN.findall(text))
 
 
-def _facts(pair: Pair, reply: Reply, target: str | None) -> float | None:
-    facts = [_plain(line) for line in (target or "").splitlines() if line.strip()]
-    text = _plain(_values(reply))
+def _fact_share(pair: Pair, reply: Reply, target: str | None) -> float | None:
+    facts = [_normalised(line) for line in (target or "").splitlines() if line.strip()]
+    text = _normalised(_text_of_parts(reply))
     return sum(fact in text for fact in facts) / len(facts) if facts else None
 
 
-def _sources(pair: Pair, reply: Reply, target: str | None) -> float | None:
+def _cited_sources_f1(pair: Pair, reply: Reply, target: str | None) -> float | None:
     """Return the F1 of the cited documents against the documents with the answer.
 
     Citations are names in brackets and entries of the part `references`.
@@ -140,13 +140,13 @@ def _sources(pair: Pair, reply: Reply, target: str | None) -> float | None:
         return None
     parts = reply.parts or {}
     listed = parts.get("references", "") if parts else ""
-    named = {name.strip() for name in _CITED.findall(_values(reply))}
-    named |= {piece.strip(" []") for piece in re.split(r"[,\n;]", listed) if piece.strip(" []")}
-    hits = len(named & set(pair.sources))
-    return 2 * hits / (len(named) + len(pair.sources))
+    cited = {name.strip() for name in _CITATION.findall(_text_of_parts(reply))}
+    cited |= {piece.strip(" []") for piece in re.split(r"[,\n;]", listed) if piece.strip(" []")}
+    hits = len(cited & set(pair.sources))
+    return 2 * hits / (len(cited) + len(pair.sources))
 
 
-def _entities(pair: Pair, reply: Reply, target: str | None) -> float | None:
+def _entities_f1(pair: Pair, reply: Reply, target: str | None) -> float | None:
     """Return the F1 of the slots against the gold.
 
     If the languages differ, the better of two golds counts: the recipe's and the clean prompt's.
@@ -163,24 +163,24 @@ def _entities(pair: Pair, reply: Reply, target: str | None) -> float | None:
     return max((value for value in found if value is not None), default=None)
 
 
-def _rouge_l(pair: Pair, reply: Reply, target: str | None) -> float | None:
+def _gold_rouge_l(pair: Pair, reply: Reply, target: str | None) -> float | None:
     """Return the ROUGE-L F1 against the gold of the slots as text, one `name: value` per line."""
     if target is None or reply.parts is None:
         return None
     return _rouge("\n".join(f"{name}: {text}" for name, text in reply.parts.items()), target)
 
 
-def _plain(text: str) -> str:
+def _normalised(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
 _RULES_BY_MEASURE: Mapping[str, Callable[[Pair, Reply, str | None], float | None]] = {
     "grounded": _grounded_share,
     "covered": _covered_share,
-    "facts": _facts,
-    "sources": _sources,
-    "entity_f1": _entities,
-    "rouge_l": _rouge_l,
+    "facts": _fact_share,
+    "sources": _cited_sources_f1,
+    "entity_f1": _entities_f1,
+    "rouge_l": _gold_rouge_l,
 }
 
 

@@ -34,7 +34,7 @@ from falter.stats.agreement import Agreement, krippendorff_alpha, weighted_kappa
 # Agreement of judges
 
 
-LABELS = (1.0, 2.0, 3.0)
+RATING_LABELS = (1.0, 2.0, 3.0)
 _QUESTIONS = ((COMPARING, "Do two replies say the same?"), (RATING, "How good is it?"))
 
 
@@ -46,35 +46,35 @@ def _judges_figures(scores: Scores) -> list[Figure]:
     rows = [
         row
         for stage, question in _QUESTIONS
-        for row in _rows(scores, question, ratings_by_judge(scores.by_name, stage))
+        for row in _agreement_rows(scores, question, ratings_by_judge(scores.by_name, stage))
     ]
     two = len(judges) == 2
     settings = declaration("judges", two=two, more=not two, judge=judges[0])
     return [Grid(rows=tuple(rows), **settings)]
 
 
-def _rows(
+def _agreement_rows(
     scores: Scores, question: str, by_judge: Mapping[str, Mapping[str, float]]
 ) -> Iterator[tuple[Value, ...]]:
     """Yield a row for all judges together if there are more than two, then one for each pair."""
     judges = list(by_judge)
     groups = [judges] if len(judges) > 2 else []
     for group in [*groups, *map(list, combinations(judges, 2))]:
-        table = _table([by_judge[judge] for judge in group])
+        table = _verdict_array([by_judge[judge] for judge in group])
         alpha = krippendorff_alpha(table, "ordinal", level=scores.level, seed=scores.seed)
-        kappa = weighted_kappa(table, LABELS, level=scores.level, seed=scores.seed)
+        kappa = weighted_kappa(table, RATING_LABELS, level=scores.level, seed=scores.seed)
         name = " and ".join(group) if len(group) == 2 else f"all {len(group)}"
         about = {"question": question, "judges": name}
         yield (
             question,
             name,
             alpha.items,
-            _estimate(scores, "krippendorff_alpha", alpha, **about),
-            _estimate(scores, "weighted_kappa", kappa, **about),
+            _agreement_estimate(scores, "krippendorff_alpha", alpha, **about),
+            _agreement_estimate(scores, "weighted_kappa", kappa, **about),
         )
 
 
-def _table(
+def _verdict_array(
     ratings: Sequence[Mapping[str, float]],
 ) -> NDArray[np.float64]:
     """Return the ratings as an array of shape (keys, judges); NaN for a missing verdict."""
@@ -83,7 +83,7 @@ def _table(
     return np.array(rows, dtype=float).reshape(len(keys), len(ratings))
 
 
-def _estimate(scores: Scores, measure: str, found: Agreement, **group: str) -> Estimate:
+def _agreement_estimate(scores: Scores, measure: str, found: Agreement, **group: str) -> Estimate:
     estimate = Estimate(
         measure=measure,
         value=found.value,
@@ -105,14 +105,14 @@ Key = Callable[[Pair], str]
 
 def split_figures(scores: Scores) -> list[Figure]:
     """Return the tables by format, language, task and perturbation, and cross-lingual heat maps."""
-    figures: list[Figure] = [*_formats(scores), *_languages(scores), *_crosslingual(scores)]
+    figures: list[Figure] = [*_format_figures(scores), *_languages(scores), *_heat_maps(scores)]
     figures.append(
         split_grid(
             scores,
             "tasks",
             "Task by task",
             ("Model", "Task"),
-            _lines(scores, lambda pair: pair.task),
+            _pairs_by_line(scores, lambda pair: pair.task),
             ("All categories but the baseline.",),
         )
     )
@@ -122,13 +122,13 @@ def split_figures(scores: Scores) -> list[Figure]:
             "perturbations",
             "Perturbation by perturbation",
             ("Model", "Perturbation"),
-            _lines(scores, lambda pair: pair.recipe.label, baseline=True),
+            _pairs_by_line(scores, lambda pair: pair.recipe.label, baseline=True),
         )
     )
     return figures
 
 
-def _lines(
+def _pairs_by_line(
     scores: Scores, key: Key, *, baseline: bool = False, category: str | None = None
 ) -> dict[tuple[str, ...], list[Pair]]:
     """Return the pairs by model and `key`, without the baseline unless `baseline`."""
@@ -142,12 +142,12 @@ def _lines(
     return lines
 
 
-def _formats(scores: Scores) -> Iterator[Figure]:
+def _format_figures(scores: Scores) -> Iterator[Figure]:
     """Yield robustness by format, with the number of responses in that format.
 
     If no response is in a format, its robustness over parsed responses is N/A.
     """
-    lines = _lines(scores, lambda pair: _form(pair), category=FORMAT)
+    lines = _pairs_by_line(scores, lambda pair: _requested_form(pair), category=FORMAT)
     rows: list[tuple[Value, ...]] = []
     free = [reply for result in scores.main for reply in replies_to(result, REFERENCE_FORM)]
     for model in scores.models:
@@ -181,7 +181,7 @@ def _formats(scores: Scores) -> Iterator[Figure]:
     yield Grid(rows=tuple(rows), **declaration("formats"))
 
 
-def _form(pair: Pair) -> str:
+def _requested_form(pair: Pair) -> str:
     return (pair.recipe.output_format or pair.recipe.label).upper()
 
 
@@ -193,7 +193,7 @@ def _parsed_counts(scores: Scores, replies: Sequence[Reply], model: str) -> tupl
 
 def _languages(scores: Scores) -> Iterator[Figure]:
     """Yield the quality delta by language with mean, worst and range, and the table of deltas."""
-    lines = _lines(scores, lambda pair: pair.languages[1], category=MULTILINGUAL)
+    lines = _pairs_by_line(scores, lambda pair: pair.languages[1], category=MULTILINGUAL)
     if not lines:
         return
     languages = list(dict.fromkeys(language for _, language in lines))
@@ -237,7 +237,7 @@ def _languages(scores: Scores) -> Iterator[Figure]:
     )
 
 
-def _crosslingual(scores: Scores) -> Iterator[Figure]:
+def _heat_maps(scores: Scores) -> Iterator[Figure]:
     """Yield a heat map of robustness per model: input language × answer language."""
     for number, model in enumerate(scores.models, 1):
         pairs = [p for p in scores.of_model(model) if p.category == CROSSLINGUAL]
@@ -276,10 +276,10 @@ def _bare_estimate(value: float | None) -> Estimate:
 
 def supplementary_figures(scores: Scores) -> list[Figure]:
     """Return the tables of ROUGE-L and MiniLM similarity, judge verdicts and judge agreement."""
-    return [*_likenesses(scores), *_judge(scores), *_judges_figures(scores)]
+    return [*_likeness_figures(scores), *_verdicts_table(scores), *_judges_figures(scores)]
 
 
-def _likenesses(scores: Scores) -> Iterator[Figure]:
+def _likeness_figures(scores: Scores) -> Iterator[Figure]:
     rows: list[tuple[Value, ...]] = []
     cosines = True
     for model in scores.models:
@@ -290,19 +290,19 @@ def _likenesses(scores: Scores) -> Iterator[Figure]:
                 continue
             about = {"model": model, "category": name}
             cells: list[Value] = [
-                _mean(scores, pairs, [measure(pair) for pair in pairs], **about)
+                _pair_mean(scores, pairs, [measure(pair) for pair in pairs], **about)
                 for measure in (likeness, aligned_likeness)
             ]
             similar = _cosines(pairs) if cosines else None
             cosines = similar is not None
             for found in similar or (None, None):
-                cells.append(None if found is None else _mean(scores, pairs, found, **about))
+                cells.append(None if found is None else _pair_mean(scores, pairs, found, **about))
             rows.append((model, title_of(name), len(pairs), *cells))
     if rows:
         yield Grid(rows=tuple(rows), **declaration("likeness", unencoded=not cosines))
 
 
-def _mean(
+def _pair_mean(
     scores: Scores, pairs: Sequence[Pair], values: Sequence[float | None], **group: str
 ) -> Estimate:
     """Return the mean over pairs, with the pairs of an item as a cluster; None counts as NaN."""
@@ -329,7 +329,7 @@ def _cosines(pairs: Sequence[Pair]) -> tuple[list[float | None], list[float | No
     return whole, parts
 
 
-def _judge(scores: Scores) -> Iterator[Figure]:
+def _verdicts_table(scores: Scores) -> Iterator[Figure]:
     """Yield the table of verdicts: requested, parsed at the first try, at the second, never."""
     rows: list[tuple[Value, ...]] = []
     for stage, title in _QUESTIONS:

@@ -41,10 +41,10 @@ def voters_of(name: str) -> tuple[str, ...] | None:
     if `name` is no vote. Raises InvalidValue for an empty voter or a vote in a vote, DuplicateName
     for a voter named twice.
     """
-    kind, mark, named = name.partition(":")
+    kind, colon, named = name.partition(":")
     if kind != VOTE or "{" in name:
         return None
-    voters = tuple(named.split("+")) if mark else DEFAULT_VOTERS
+    voters = tuple(named.split("+")) if colon else DEFAULT_VOTERS
     if not all(voters) or VOTE in voters:
         raise InvalidValue("remedy", name, "a vote of remedies, as in vote:restate+delimiters")
     if len(set(voters)) < len(voters):
@@ -70,12 +70,12 @@ def vote_score(scores: Sequence[Score]) -> Score:
 
     In a tie the earliest voter decides. If no response was scored, the first score is returned.
     """
-    read = [score for score in scores if score.outcome == "scored"]
-    if not read:
+    scored = [score for score in scores if score.outcome == "scored"]
+    if not scored:
         return scores[0]
-    votes = Counter(map(_voted_answer, read))
+    votes = Counter(map(_voted_answer, scored))
     most = max(votes.values())
-    return next(score for score in read if votes[_voted_answer(score)] == most)
+    return next(score for score in scored if votes[_voted_answer(score)] == most)
 
 
 def _voted_answer(score: Score) -> str:
@@ -153,15 +153,15 @@ def panels_of_remedies(results: Sequence[PartResult]) -> tuple[PanelRemedies, ..
     if not others:
         return ()
     names = model_names(first.tables)
-    arms = _arms(results)
-    scores = [_scores(arms, n, first) for n in range(len(first.tables))]
+    arms = _remedy_arms(results)
+    scores = [_by_remedy(arms, n, first) for n in range(len(first.tables))]
     alone = [_confirmed_remedy(first, n, of_panel) for n, of_panel in enumerate(scores)]
     picked = sum(result.picked is not None for result in alone)
     together = [_confirmed_remedy(first, n, of_panel, picked) for n, of_panel in enumerate(scores)]
     known = {arm.name for arm in arms}
     left_out = tuple(other.part.name for other in others if other.part.name not in known)
     return tuple(
-        replace(_panel(first, n, arms, names[table.panel.model.id], of_panel), left_out=left_out)
+        replace(_panel_of(first, n, arms, names[table.panel.model.id], of_panel), left_out=left_out)
         for n, (table, of_panel) in enumerate(zip(first.tables, together, strict=True))
     )
 
@@ -170,7 +170,7 @@ Sizes = Mapping[tuple[str, ...], tuple[float, float]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Arm:
+class _RemedyArm:
     """A remedy with the parts that supply its responses: one part, or one part for each voter."""
 
     name: str
@@ -185,7 +185,7 @@ class _Arm:
         table = self.parts[0].tables[n]
         if not self.ballots:
             return table, table.matrix(strict=strict)
-        cast = [ballots.get(_key(table), {}) for ballots in self.ballots]
+        cast = [ballots.get(_panel_key(table), {}) for ballots in self.ballots]
         return table, _voted_matrix(table, cast, strict=strict)
 
     def cost(self, key: tuple[str, ...]) -> Cost:
@@ -200,10 +200,10 @@ class _Arm:
         )
 
 
-def _arms(results: Sequence[PartResult]) -> list[_Arm]:
+def _remedy_arms(results: Sequence[PartResult]) -> list[_RemedyArm]:
     """Return the remedies in the order of the parts; a vote is left out if a voter's part is."""
     first = results[0]
-    sizes = {result.part.name: _sizes(result) for result in results}
+    sizes = {result.part.name: _mean_sizes(result) for result in results}
     base = sizes[first.part.name]
     by_name = {result.part.name: result for result in results}
     arms = []
@@ -217,7 +217,7 @@ def _arms(results: Sequence[PartResult]) -> list[_Arm]:
                 continue
             parts = (first, *(by_name[voter] for voter in voters))
         arms.append(
-            _Arm(
+            _RemedyArm(
                 name=name,
                 remedy=remedy,
                 parts=parts,
@@ -229,7 +229,7 @@ def _arms(results: Sequence[PartResult]) -> list[_Arm]:
     return arms
 
 
-def _scores(arms: Sequence[_Arm], n: int, first: PartResult) -> dict[str, RemedyScores]:
+def _by_remedy(arms: Sequence[_RemedyArm], n: int, first: PartResult) -> dict[str, RemedyScores]:
     strict = first.analysis.unparsed == "wrong"
     table = first.tables[n]
     return {arm.name: _gains(table, *arm.scores(n, strict=strict), strict=strict) for arm in arms}
@@ -249,8 +249,8 @@ def _confirmed_remedy(
     )
 
 
-def _panel(
-    first: PartResult, n: int, arms: Sequence[_Arm], model: str, result: ConfirmedRemedy
+def _panel_of(
+    first: PartResult, n: int, arms: Sequence[_RemedyArm], model: str, result: ConfirmedRemedy
 ) -> PanelRemedies:
     table, analysis = first.tables[n], first.analysis
     panel = analysis.panels[n]
@@ -258,10 +258,10 @@ def _panel(
     def sign(name: str, effect: RemedyEffect, half: str) -> RemedyEffect:
         group = {"task": table.panel.task, "model": model, "remedy": name, "items": half}
 
-        def stamped(estimate: Estimate) -> Estimate:
+        def with_half(estimate: Estimate) -> Estimate:
             return replace(estimate, group=group, seed=analysis.seed, signature=panel.signature)
 
-        return RemedyEffect(gain=stamped(effect.gain), clean=stamped(effect.clean))
+        return RemedyEffect(gain=with_half(effect.gain), clean=with_half(effect.clean))
 
     second = result.on_second
     signed = replace(
@@ -277,7 +277,7 @@ def _panel(
         recipes=tuple(table.recipes[column].label for column in table.columns),
         loss=panel.micro,
         result=signed,
-        costs={arm.name: arm.cost(_key(table)) for arm in arms},
+        costs={arm.name: arm.cost(_panel_key(table)) for arm in arms},
         remedies={arm.name: arm.remedy for arm in arms},
     )
 
@@ -297,11 +297,11 @@ def _gains(without: Table, with_remedy: Table, scores: Floats, *, strict: bool) 
     return RemedyScores(gain=gain, clean=more[:, 0])
 
 
-def _key(table: Table) -> tuple[str, ...]:
+def _panel_key(table: Table) -> tuple[str, ...]:
     return table.panel.task, table.panel.model.id, table.panel.scorer
 
 
-def _sizes(result: PartResult) -> Sizes:
+def _mean_sizes(result: PartResult) -> Sizes:
     """Return the mean tokens per call and the mean characters per prompt, by panel."""
     totals: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for scored in result.cells():
@@ -320,7 +320,7 @@ def _sizes(result: PartResult) -> Sizes:
 # Parts
 
 
-AS_IS = "as_is"
+NO_REMEDY = "as_is"
 DEFAULT_TASK, DEFAULT_LIMIT = "basics", 60
 RECIPES = ("pad_newlines", "typos")
 
@@ -331,13 +331,13 @@ def parts_of(settings: UserSettings) -> tuple[Part, ...]:
     A voter gets a part even if the user did not name it as a remedy. Raises DuplicateName for a
     remedy named twice.
     """
-    own: dict[str, Any] = {"recipes": list(settings.recipes or RECIPES)}
+    settings_of_part: dict[str, Any] = {"recipes": list(settings.recipes or RECIPES)}
     if not settings.tasks:
-        own |= {"tasks": [DEFAULT_TASK], "limit": DEFAULT_LIMIT}
+        settings_of_part |= {"tasks": [DEFAULT_TASK], "limit": DEFAULT_LIMIT}
     if settings.scorer is not None:
-        own["scorer"] = settings.scorer
+        settings_of_part["scorer"] = settings.scorer
     if settings.demonstrations is not None:
-        own["demonstrations"] = settings.demonstrations
+        settings_of_part["demonstrations"] = settings.demonstrations
     names = settings.remedies or (*remedies.names(), VOTE)
     for name in names:
         if names.count(name) > 1:
@@ -348,20 +348,20 @@ def parts_of(settings: UserSettings) -> tuple[Part, ...]:
     single = [name for name in names if name not in votes]
     asked = dict.fromkeys((*single, *(voter for voters in votes.values() for voter in voters)))
     return (
-        Part(name=AS_IS, title="As it is", experiment=own),
-        *(_part(name, own) for name in asked),
+        Part(name=NO_REMEDY, title="As it is", experiment=settings_of_part),
+        *(_remedy_part(name, settings_of_part) for name in asked),
         # A vote's part has the unchanged prompts of its first voter; the others have parts above.
-        *(Part(name=name, title=f"With {name}", experiment=own) for name in votes),
+        *(Part(name=name, title=f"With {name}", experiment=settings_of_part) for name in votes),
     )
 
 
-def _part(remedy: str, own: dict[str, Any]) -> Part:
+def _remedy_part(remedy: str, own: dict[str, Any]) -> Part:
     remedy_from(remedy)  # a wrong name raises here
-    name = _name(remedy)
+    name = _remedy_name(remedy)
     return Part(name=name, title=f"With {name}", experiment=own | {"remedy": remedy})
 
 
-def _name(remedy: str) -> str:
+def _remedy_name(remedy: str) -> str:
     """Return the name of a registered remedy, or `own:` and the beginning of the user's text."""
     return remedy if remedy in remedies else f"own: {' '.join(remedy.split())[:40]}"
 
@@ -376,10 +376,10 @@ def mend_figures(panels: Sequence[PanelRemedies]) -> tuple[Figure, ...]:
     """Return the finding, the table of all remedies, and the table of the two halves."""
     if not panels:
         return ()
-    return (_answer(panels), _table(panels), _halves(panels))
+    return (_answer_statement(panels), _remedies_table(panels), _halves_table(panels))
 
 
-def _answer(panels: Sequence[PanelRemedies]) -> Statement:
+def _answer_statement(panels: Sequence[PanelRemedies]) -> Statement:
     several = len(panels) > 1
     text: list[str] = []
     for panel in panels:
@@ -395,7 +395,7 @@ def _finding_sentences(panel: PanelRemedies) -> tuple[str, ...]:
         outcome = "none-picked"
     elif result.helps and effect is not None:
         outcome = "confirmed"
-    said: tuple[str, ...] = declaration(
+    text: tuple[str, ...] = declaration(
         outcome,
         picked=result.picked,
         of=" and ".join(panel.recipes),
@@ -408,7 +408,7 @@ def _finding_sentences(panel: PanelRemedies) -> tuple[str, ...]:
         second=whole(result.halves[1]),
         margin=100 * result.margin,
     )["text"]
-    return said
+    return text
 
 
 def _points_text(estimate: Estimate) -> str:
@@ -418,7 +418,7 @@ def _points_text(estimate: Estimate) -> str:
     return f"{value} [{points(estimate.low)}, {points(estimate.high)}]"
 
 
-def _table(panels: Sequence[PanelRemedies]) -> Grid:
+def _remedies_table(panels: Sequence[PanelRemedies]) -> Grid:
     rows: list[tuple[Value, ...]] = []
     for panel in panels:
         result = panel.result
@@ -426,18 +426,18 @@ def _table(panels: Sequence[PanelRemedies]) -> Grid:
             cost = panel.costs[name]
             rows.append(
                 (panel.model, panel.task, name, effect.gain, effect.clean, cost.calls, cost.tokens,
-                 cost.characters, _outcome(result, name))
+                 cost.characters, _outcome_text(result, name))
             )  # fmt: skip
-    lost = [
+    notes = [
         f"{panel.title} loses {_points_text(panel.loss)} points without a remedy."
         for panel in panels
         if panel.loss is not None and panel.loss.value is not None
     ]
-    lost += [
+    notes += [
         f"{name}: left out, because the part of one of its voters was not run."
         for name in panels[0].left_out
     ]
-    return Grid(rows=tuple(rows), **declaration("remedies", text=lost))  # fmt: skip
+    return Grid(rows=tuple(rows), **declaration("remedies", text=notes))  # fmt: skip
 
 
 def _together_sentences(panels: Sequence[PanelRemedies]) -> list[str]:
@@ -450,13 +450,13 @@ def _together_sentences(panels: Sequence[PanelRemedies]) -> list[str]:
     ]
 
 
-def _outcome(result: ConfirmedRemedy, name: str) -> str:
+def _outcome_text(result: ConfirmedRemedy, name: str) -> str:
     if name != result.picked:
         return "not picked"
     return "helps, confirmed" if result.helps else "picked, not confirmed"
 
 
-def _halves(panels: Sequence[PanelRemedies]) -> Grid:
+def _halves_table(panels: Sequence[PanelRemedies]) -> Grid:
     rows: list[tuple[Value, ...]] = []
     for panel in panels:
         result = panel.result

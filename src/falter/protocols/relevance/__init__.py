@@ -77,7 +77,7 @@ class RelevanceProtocol(Protocol):
         rewrites = rewrite_figures(parts[0], parts[0].analysis.level)
         level = parts[0].analysis.level
         return (
-            findings(_sentences([*figures, *rewrites], level), [*parts, *judging]),
+            findings(_answer_sentences([*figures, *rewrites], level), [*parts, *judging]),
             *figures,
             *chapter(APPENDIX, [*rewrites, counts_grid(parts)], folded=True),
         )
@@ -96,10 +96,10 @@ def _chapters_of(
     yield "How good the summaries are", ratings
 
 
-def _sentences(figures: Sequence[Figure], level: float) -> Iterator[str]:
+def _answer_sentences(figures: Sequence[Figure], level: float) -> Iterator[str]:
     """Yield sentences on failed rewrites, relevant against irrelevant sentences, and each arm."""
     yield from _unusable_sentences(figures)
-    yield from _against_control(figures, 1.0 - level)
+    yield from _control_sentences(figures, 1.0 - level)
     grid = grid_named(figures, "relative-change")
     rows = grid.rows if grid is not None else ()
     several = len({row[:2] for row in rows}) > 1
@@ -109,14 +109,14 @@ def _sentences(figures: Sequence[Figure], level: float) -> Iterator[str]:
         if isinstance(change, Estimate) and change.value is not None:
             of = f" of {model} on {task}" if several else ""
             shown = n.shown(change, "percent").with_unit(" %")
-            yield f"{_begun(arm)}: {measure}{of} changes by {shown} over {articles} articles."
+            yield f"{_capitalised(arm)}: {measure}{of} changes by {shown} over {articles} articles."
 
 
 def _unusable_sentences(figures: Sequence[Figure]) -> Iterator[str]:
     """Yield a sentence for every rewriter with more than MAX_UNUSABLE_SHARE unusable rewrites."""
     grid = grid_named(figures, "rewriters")
     for row in grid.rows if grid is not None else ():
-        author, (asked, usable, identical, broken) = row[0], map(_int, row[1:5])
+        author, (asked, usable, identical, broken) = row[0], map(_count_of, row[1:5])
         if asked - usable > MAX_UNUSABLE_SHARE * asked:
             yield (
                 f"{asked - usable} of {asked} rewrites by {author} cannot be used ({identical} "
@@ -125,7 +125,7 @@ def _unusable_sentences(figures: Sequence[Figure]) -> Iterator[str]:
             )
 
 
-def _against_control(figures: Sequence[Figure], alpha: float) -> Iterator[str]:
+def _control_sentences(figures: Sequence[Figure], alpha: float) -> Iterator[str]:
     """Yield the test of relevant against irrelevant sentences for each model and data set.
 
     Only the first measure and the first comparison count; p-values are adjusted by Holm's method.
@@ -144,7 +144,7 @@ def _against_control(figures: Sequence[Figure], alpha: float) -> Iterator[str]:
         yield (
             f"With {arm} reworded, {measure}{of} differs by {shown} from the same {articles} "
             f"articles with {other} reworded: "
-            f"{_claim(net.value, p, _int(differ), _int(articles), alpha)}{several}."
+            f"{_claim(net.value, p, _count_of(differ), _count_of(articles), alpha)}{several}."
         )
 
 
@@ -165,12 +165,12 @@ def _claim(value: float, p: float | None, differ: int, articles: int, alpha: flo
     return f"undecided ({shown}){few}"
 
 
-def _int(value: Value) -> int:
+def _count_of(value: Value) -> int:
     """Return a count in a table as a number, 0 for any other value."""
     return value if isinstance(value, int) else 0
 
 
-def _begun(text: object) -> str:
+def _capitalised(text: object) -> str:
     """Return the text with a capital first letter, to begin a sentence."""
     return str(text)[:1].upper() + str(text)[1:]
 

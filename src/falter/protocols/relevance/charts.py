@@ -51,8 +51,8 @@ def chart_figures(
     yield Forest(rows=tuple(drawn), **declaration("changes"))
     yield _paper_table([row for row in rows if row[3] == RELEVANT])
     summaries = list(summaries_of(result))
-    yield Grid(rows=tuple(_lengths(summaries, level)), **declaration("lengths"))
-    example = _example(panels, summaries)
+    yield Grid(rows=tuple(_length_rows(summaries, level)), **declaration("lengths"))
+    example = _largest_fall_example(panels, summaries)
     if example is not None:
         yield Examples(examples=(example,), **declaration("example"))
 
@@ -68,7 +68,7 @@ def _paper_table(rows: Sequence[tuple[Value, ...]]) -> Grid:
     return Grid(rows=cells, **declaration("table-1", columns))
 
 
-def _lengths(summaries: Sequence[Summary], level: float) -> Iterator[tuple[Value, ...]]:
+def _length_rows(summaries: Sequence[Summary], level: float) -> Iterator[tuple[Value, ...]]:
     """Yield per model, task and arm the share of summaries with the requested number of sentences.
 
     The row also counts all summaries, the longer ones and the shorter ones.
@@ -80,13 +80,13 @@ def _lengths(summaries: Sequence[Summary], level: float) -> Iterator[tuple[Value
         gaps: dict[str, list[int]] = {}
         for summary in of:
             gaps.setdefault(summary.item, []).append(summary.written - summary.wanted)
-        kept = [[float(np.mean([gap == 0 for gap in item]))] for item in gaps.values()]
+        exact_shares = [[float(np.mean([gap == 0 for gap in item]))] for item in gaps.values()]
         every = [gap for item in gaps.values() for gap in item]
         longer, shorter = sum(gap > 0 for gap in every), sum(gap < 0 for gap in every)
-        yield (*names, len(every), mean_score(kept, level=level), longer, shorter)
+        yield (*names, len(every), mean_score(exact_shares, level=level), longer, shorter)
 
 
-def _example(panels: Sequence[Scores], summaries: Sequence[Summary]) -> Example | None:
+def _largest_fall_example(panels: Sequence[Scores], summaries: Sequence[Summary]) -> Example | None:
     """Return the example of the article in the first panel whose score fell most under RELEVANT.
 
     Return None if no score fell, or if a response of the first draw is missing.
@@ -95,10 +95,10 @@ def _example(panels: Sequence[Scores], summaries: Sequence[Summary]) -> Example 
     if new is None:
         return None
     panel = panels[0]
-    fall = panel.values[:, 0] - new
-    if np.isnan(fall).all() or np.nanmax(fall) <= 0.0:
+    falls = panel.values[:, 0] - new
+    if np.isnan(falls).all() or np.nanmax(falls) <= 0.0:
         return None
-    at = int(np.nanargmax(fall))
+    at = int(np.nanargmax(falls))
     place = panel.model, panel.task, panel.items[at], 0
     shown = {
         summary.arm: summary

@@ -56,7 +56,7 @@ def human_sheet(result: PartResult, *, articles: int = MAX_ARTICLES, seed: int =
     each model and data set. The first row tells raters to fill in faithfulness (0 or 1), coherence
     and relevance (1 to 5). Each rater gets a copy. Raises UsageError if there is nothing to rate.
     """
-    rows = list(_rows(result, articles, seed))
+    rows = list(_sheet_rows(result, articles, seed))
     if not rows:
         raise UsageError(
             "No article has both a summary of the original and a summary of a reworded text, so "
@@ -66,10 +66,10 @@ def human_sheet(result: PartResult, *, articles: int = MAX_ARTICLES, seed: int =
     by_article: dict[tuple[str, str, str], list[_Row]] = {}
     for row in rows:
         by_article.setdefault(row.item, []).append(row)
-    every = list(by_article.values())
+    row_groups = list(by_article.values())
     shown = (
         (row.name, row.article, row.summary, *[""] * len(CRITERIA))
-        for article in map(every.__getitem__, rng.order(len(every)))
+        for article in map(row_groups.__getitem__, rng.order(len(row_groups)))
         for row in map(article.__getitem__, rng.order(len(article)))
     )
     scales = (f"{low} or {high}" if high == 1 else f"{low} to {high}"
@@ -91,8 +91,8 @@ def read_human_sheets(
     of the export. Ratings of a summary are averaged over raters first. An empty cell is no rating.
     Raises TaskError for an unknown or repeated row, or a number outside its scale.
     """
-    rows = {row.name: row for row in _rows(result, articles, seed)}
-    given: dict[tuple[str, str], dict[str, float]] = {}
+    rows = {row.name: row for row in _sheet_rows(result, articles, seed)}
+    ratings: dict[tuple[str, str], dict[str, float]] = {}
     for file, text in sheets.items():
         rated: set[str] = set()
         faults = Faults(file)
@@ -109,45 +109,45 @@ def read_human_sheets(
                 for criterion, scale in CRITERIA.items():
                     value = read_rating(criterion, line[criterion], *scale)
                     if value is not None:
-                        given.setdefault((name, criterion), {})[file] = value
+                        ratings.setdefault((name, criterion), {})[file] = value
         faults.refuse()
     panels = dict.fromkeys(row.item[:2] for row in rows.values())
     return {
-        panel: _evaluation(panel, list(rows.values()), given, list(sheets), level)
+        panel: _panel_evaluation(panel, list(rows.values()), ratings, list(sheets), level)
         for panel in panels
     }
 
 
-def _evaluation(
+def _panel_evaluation(
     panel: tuple[str, str],
     rows: list[_Row],
-    given: Mapping[tuple[str, str], Mapping[str, float]],
+    ratings_by_rater: Mapping[tuple[str, str], Mapping[str, float]],
     raters: Sequence[str],
     level: float,
 ) -> HumanEvaluation:
-    mine = [row for row in rows if row.item[:2] == panel]
-    items = list(dict.fromkeys(row.item for row in mine))
+    panel_rows = [row for row in rows if row.item[:2] == panel]
+    items = list(dict.fromkeys(row.item for row in panel_rows))
     ratings = {
         arm: {criterion: np.full(len(items), np.nan) for criterion in CRITERIA} for arm in ARMS
     }
-    for row in mine:
+    for row in panel_rows:
         for criterion in CRITERIA:
-            if (row.name, criterion) in given:
-                mean = float(np.mean(list(given[row.name, criterion].values())))
+            if (row.name, criterion) in ratings_by_rater:
+                mean = float(np.mean(list(ratings_by_rater[row.name, criterion].values())))
                 ratings[row.arm][criterion][items.index(row.item)] = mean
     found = human_evaluation(ratings, scales=CRITERIA, level=level)
     if len(raters) < 2:
         return found
     agreement = {}
     for criterion in CRITERIA:
-        said = [given.get((row.name, criterion), {}) for row in mine]
+        said = [ratings_by_rater.get((row.name, criterion), {}) for row in panel_rows]
         table = [[of.get(rater, np.nan) for rater in raters] for of in said]
         if any(of for of in said):
             agreement[criterion] = krippendorff_alpha(table, level=level)
     return replace(found, agreement=agreement)
 
 
-def _rows(result: PartResult, articles: int, seed: int) -> Iterator[_Row]:
+def _sheet_rows(result: PartResult, articles: int, seed: int) -> Iterator[_Row]:
     """Yield three rows for every drawn article; the draw depends on item key and seed only."""
     texts: dict[tuple[str, str, str], dict[str, tuple[str, str]]] = {}
     for summary in summaries_of(result):

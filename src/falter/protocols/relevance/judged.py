@@ -46,33 +46,33 @@ def judged_task(part: Part, source: PartResult) -> Task:
     because the rating should show lost content. The expected summaries are rated too. Entailment
     compares a summary with the expected summary. Raises TaskError if there is nothing to judge.
     """
-    entails = part.name == ENTAILMENT
+    is_entailment = part.name == ENTAILMENT
     summaries = list(summaries_of(source))
     articles = {(s.task, s.item): article_of(s.variant) for s in summaries if s.arm == ORIGINAL}
     items: dict[str, Item] = {}
     for summary, expected in _rated_versions(summaries):
         article = articles.get((summary.task, summary.item))
-        if article is None or (entails and (expected or not _expected_summary(summary))):
+        if article is None or (is_entailment and (expected or not _expected_summary(summary))):
             continue
         text = _expected_summary(summary) if expected else " ".join(summary.sentences)
         first = {"expected": quoted(_expected_summary(summary), MAX_SUMMARY_CHARACTERS)}
-        if not entails:
+        if not is_entailment:
             first = {"article": quoted(article, MAX_ARTICLE_CHARACTERS)}
         key = _judging_key(source, part.name, summary, expected=expected)
         items[key] = Item(
             task=f"summary_{part.name}",
             key=key,
             fields={**first, "summary": quoted(text, MAX_SUMMARY_CHARACTERS)},
-            choices=summary_rating.ENTAILMENT if entails else summary_rating.RATINGS,
+            choices=summary_rating.ENTAILMENT if is_entailment else summary_rating.RATINGS,
         )
     if not items:
         raise TaskError(
             f"The part '{source.part.name}' has no summary to judge",
             hint="finish the run first; the judge needs at least one response",
         )
-    name, material = ("entailment", _TEXTS) if entails else ("summary", _MATERIAL)
-    cue = "Does the second follow from the first?" if entails else "Rating (1 to 5):"
-    wanted = "yes, no or maybe" if entails else "one whole number from 1 to 5"
+    name, material = ("entailment", _TEXTS) if is_entailment else ("summary", _MATERIAL)
+    cue = "Does the second follow from the first?" if is_entailment else "Rating (1 to 5):"
+    wanted = "yes, no or maybe" if is_entailment else "one whole number from 1 to 5"
     form = f"\nReply with {wanted} and nothing else."
     sections = {"instruction": rubric(name), "input": material}
     return Task(
@@ -107,12 +107,12 @@ def _expected_summary(summary: Summary) -> str:
 
 declaration = figures_of("relevance")
 
-NLI_SHARE = 0.3
+NLI_WEIGHT = 0.3
 """Weight of entailment minus contradiction in MENLI; BERTScore has 0.7 (Chen and Eger 2023)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Judged:
+class _Ratings:
     """The judge's numbers for one model on one data set.
 
     `arms` maps each arm to an array of shape (articles,), NaN without a parsed verdict.
@@ -128,7 +128,7 @@ def judged_figures(
     source: PartResult, judged: PartResult, scores: Sequence[Scores], level: float
 ) -> tuple[Figure, ...]:
     """Return a table of ratings by arm, or of entailment by arm with MENLI. Calls no model."""
-    numbers = _numbers(judged)
+    numbers = _numbers_by_item(judged)
     panels = list(_panels(source, judged.part.name, numbers))
     judge = ", ".join(dict.fromkeys(panel.model.label for panel in judged.run.panels))
     unread = sum(one.score is None or one.score.value is None for one in judged.cells())
@@ -139,7 +139,7 @@ def judged_figures(
     return (_entailment_grid(panels, scores, text, level),)
 
 
-def _numbers(judged: PartResult) -> dict[str, float]:
+def _numbers_by_item(judged: PartResult) -> dict[str, float]:
     """Return by item key the rating from 1 to 5, or entailment minus contradiction in [-1, 1]."""
     numbers: dict[str, float] = {}
     for answered in judged.cells():
@@ -157,7 +157,7 @@ def _numbers(judged: PartResult) -> dict[str, float]:
     return numbers
 
 
-def _panels(source: PartResult, part: str, numbers: Mapping[str, float]) -> Iterator[_Judged]:
+def _panels(source: PartResult, part: str, numbers: Mapping[str, float]) -> Iterator[_Ratings]:
     """Yield the judge's numbers by article and arm, averaged over draws."""
     found: dict[tuple[str, str], dict[str, dict[str, list[float]]]] = {}
     for summary in summaries_of(source):
@@ -170,7 +170,7 @@ def _panels(source: PartResult, part: str, numbers: Mapping[str, float]) -> Iter
                 arms.setdefault(arm, {}).setdefault(summary.item, []).append(numbers[key])
     for (model, task), arms in found.items():
         items = tuple(dict.fromkeys(item for arm in arms.values() for item in arm))
-        yield _Judged(
+        yield _Ratings(
             model=model,
             task=task,
             items=items,
@@ -181,11 +181,11 @@ def _panels(source: PartResult, part: str, numbers: Mapping[str, float]) -> Iter
         )
 
 
-def _rating_grid(panels: Sequence[_Judged], text: Sequence[str], level: float) -> Grid:
-    return Grid(rows=tuple(_rows(panels, level)), **declaration("rating", text=text))
+def _rating_grid(panels: Sequence[_Ratings], text: Sequence[str], level: float) -> Grid:
+    return Grid(rows=tuple(_rating_rows(panels, level)), **declaration("rating", text=text))
 
 
-def _rows(panels: Sequence[_Judged], level: float) -> Iterator[tuple[Value, ...]]:
+def _rating_rows(panels: Sequence[_Ratings], level: float) -> Iterator[tuple[Value, ...]]:
     for panel in panels:
         original = panel.arms.get(ORIGINAL)
         tally = best_tally({arm: {"judge": values} for arm, values in panel.arms.items()})
@@ -193,12 +193,12 @@ def _rows(panels: Sequence[_Judged], level: float) -> Iterator[tuple[Value, ...]
             change = None
             if arm != ORIGINAL:
                 change = _difference(panel, arm, values, original, level, 4.0)
-            mean = _mean(values, panel, arm, level, (1.0, 5.0))
+            mean = _arm_mean(values, panel, arm, level, (1.0, 5.0))
             yield panel.model, panel.task, arm, mean.items, mean, change, tally[arm]
 
 
 def _entailment_grid(
-    panels: Sequence[_Judged], scores: Sequence[Scores], text: Sequence[str], level: float
+    panels: Sequence[_Ratings], scores: Sequence[Scores], text: Sequence[str], level: float
 ) -> Grid:
     # Reversed, so that the first of several encoders wins.
     named = [s for s in scores if s.measure.partition(":")[0] == BERTSCORE]
@@ -208,12 +208,12 @@ def _entailment_grid(
         f1 = bertscores.get((panel.model, panel.task))
         combined = _combined_estimate(panel, f1)
         for arm, values in panel.arms.items():
-            mean = _mean(values, panel, arm, level, (-1.0, 1.0))
+            mean = _arm_mean(values, panel, arm, level, (-1.0, 1.0))
             change = menli = menli_change = None
             if arm != ORIGINAL:
                 change = _difference(panel, arm, values, panel.arms.get(ORIGINAL), level, 2.0)
             if arm in combined:
-                menli = _mean(combined[arm], panel, arm, level, (-1.0, 1.0))
+                menli = _arm_mean(combined[arm], panel, arm, level, (-1.0, 1.0))
                 if arm != ORIGINAL:
                     menli_change = _difference(
                         panel, arm, combined[arm], combined.get(ORIGINAL), level, 2.0
@@ -224,7 +224,7 @@ def _entailment_grid(
     return Grid(rows=tuple(rows), **declaration("entailment", text=text))
 
 
-def _combined_estimate(panel: _Judged, scores: Scores | None) -> dict[str, Floats]:
+def _combined_estimate(panel: _Ratings, scores: Scores | None) -> dict[str, Floats]:
     """Return MENLI by arm, 0.3·(e − c) + 0.7·F1; empty if BERTScore is no measure of the run."""
     if scores is None:
         return {}
@@ -235,12 +235,12 @@ def _combined_estimate(panel: _Judged, scores: Scores | None) -> dict[str, Float
         f1 = scores.of(arm)
         if f1 is not None:
             own = np.array([f1[n] if n >= 0 else np.nan for n in rows])
-            combined[arm] = NLI_SHARE * values + (1.0 - NLI_SHARE) * own
+            combined[arm] = NLI_WEIGHT * values + (1.0 - NLI_WEIGHT) * own
     return combined
 
 
-def _mean(
-    values: Floats, panel: _Judged, arm: str, level: float, scale: tuple[float, float]
+def _arm_mean(
+    values: Floats, panel: _Ratings, arm: str, level: float, scale: tuple[float, float]
 ) -> Estimate:
     """Return the mean of an arm, with an interval that stays on the scale."""
     found = human_evaluation({arm: {"judge": values}}, scales={"judge": scale}, level=level)
@@ -248,7 +248,7 @@ def _mean(
 
 
 def _difference(
-    panel: _Judged, arm: str, values: Floats, original: Floats | None, level: float, width: float
+    panel: _Ratings, arm: str, values: Floats, original: Floats | None, level: float, width: float
 ) -> Estimate | None:
     """Return the mean difference to the original, over the articles that have both numbers.
 
@@ -264,6 +264,6 @@ def _difference(
     return _signed_estimate(gain, panel, arm)
 
 
-def _signed_estimate(estimate: Estimate, panel: _Judged, arm: str) -> Estimate:
+def _signed_estimate(estimate: Estimate, panel: _Ratings, arm: str) -> Estimate:
     group = {"model": panel.model, "task": panel.task, "arm": arm}
     return replace(estimate, group={**estimate.group, **group})

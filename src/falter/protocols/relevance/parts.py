@@ -61,14 +61,14 @@ def parts_of(settings: UserSettings) -> Iterator[Part]:
     }
     for name, limit in preset.limits.items():
         title, sampling = asked[name]
-        yield _summaries(preset, settings, name, title, limit, sampling)
+        yield _summaries_part(preset, settings, name, title, limit, sampling)
     if settings.judge:
         named = {RATING, ENTAILMENT} & set(settings.parts) or {RATING, ENTAILMENT}
-        judging = _judges(next(iter(preset.limits)), scores=settings.judge_scores)
+        judging = _judging_parts(next(iter(preset.limits)), scores=settings.judge_scores)
         yield from (part for part in judging if part.name in named)
 
 
-def _summaries(
+def _summaries_part(
     preset: Preset,
     settings: UserSettings,
     name: str,
@@ -81,7 +81,7 @@ def _summaries(
         title=title,
         experiment={
             "tasks": list(preset.tasks),
-            "recipes": list(_recipes(settings)),
+            "recipes": list(_recipes_of(settings)),
             "scorer": list(MEASURES) if settings.scorer is None else settings.scorer,
             **({} if limit is None else {"limit": limit}),
             **sampling,
@@ -92,7 +92,7 @@ def _summaries(
     )
 
 
-def _recipes(settings: UserSettings) -> Iterator[Any]:
+def _recipes_of(settings: UserSettings) -> Iterator[Any]:
     """Yield the user's recipes, or the paper's, applied to articles, and the repeated prompt."""
     if not settings.recipes:
         yield from RECIPES
@@ -105,7 +105,7 @@ def _recipes(settings: UserSettings) -> Iterator[Any]:
         yield "identity"
 
 
-def _judges(source: str, *, scores: bool) -> Iterator[Part]:
+def _judging_parts(source: str, *, scores: bool) -> Iterator[Part]:
     """Yield the parts for ratings and entailment of the part `source`.
 
     If `scores`, the judge's likelihoods are used, otherwise its written answers.

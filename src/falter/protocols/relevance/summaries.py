@@ -152,7 +152,7 @@ def summaries_of(result: PartResult) -> Iterator[Summary]:
             continue
         seen.add(place)
         case = Case(variant=variant, response=cell.response)
-        written, wanted = summary_sentences(cell.response.text or ""), allowed_sentences(case)
+        written, requested = summary_sentences(cell.response.text or ""), allowed_sentences(case)
         if written:
             yield Summary(
                 model=model,
@@ -161,9 +161,9 @@ def summaries_of(result: PartResult) -> Iterator[Summary]:
                 arm=_arm_of(recipe),
                 repeat=repeat,
                 key=cell.key,
-                sentences=tuple(written[:wanted]),
+                sentences=tuple(written[:requested]),
                 written=len(written),
-                wanted=wanted,
+                wanted=requested,
             )
 
 
@@ -229,22 +229,22 @@ def source_figures(result: PartResult, level: float, seed: int) -> Iterator[Figu
             arms = by_panel.setdefault((summary.model, summary.task), {})
             arms.setdefault(summary.arm, {})[summary.item] = summary
     curves: list[Curve] = []
-    moved: list[ForestRow] = []
+    shift_rows: list[ForestRow] = []
     rows: list[tuple[Value, ...]] = []
     for (model, task), arms in by_panel.items():
         originals = arms.get(ORIGINAL, {})
-        for arm, shift in _shifts(originals, arms, level, seed):
+        for arm, shift in _shifts_by_arm(originals, arms, level, seed):
             facet = f"{model} · {task}"
             if arm == EXPECTED:
-                curves.append(_positions(ORIGINAL, shift.before, facet))
-            curves.append(_positions(arm, shift.after, facet))
+                curves.append(_position_curve(ORIGINAL, shift.before, facet))
+            curves.append(_position_curve(arm, shift.after, facet))
             group = {"model": model, "task": task, "arm": arm}
             numbers = (shift.tv, shift.jsd, shift.wasserstein, shift.changed, shift.jaccard)
             tv, jsd, wasserstein, changed, jaccard = (
                 replace(estimate, group={**estimate.group, **group}) for estimate in numbers
             )
             label = f"{arm} · {facet}" if len(by_panel) > 1 else arm
-            moved.append(ForestRow(label=label, kind="member", estimate=changed))
+            shift_rows.append(ForestRow(label=label, kind="member", estimate=changed))
             rows.append(
                 (
                     model, task, arm, shift.tv.items, tv, shift.tv.p_value, jsd, wasserstein,
@@ -253,11 +253,11 @@ def source_figures(result: PartResult, level: float, seed: int) -> Iterator[Figu
             )  # fmt: skip
     if rows:
         yield Curves(curves=tuple(curves), **declaration("source-positions"))
-        yield Forest(rows=tuple(moved), **declaration("source-changes"))
+        yield Forest(rows=tuple(shift_rows), **declaration("source-changes"))
         yield Grid(rows=tuple(rows), **declaration("source-shift"))
 
 
-def _positions(arm: str, side: PositionDistribution, facet: str) -> Curve:
+def _position_curve(arm: str, side: PositionDistribution, facet: str) -> Curve:
     """Return a curve of the share of summary sentences from each tenth of the article."""
     points = tuple(
         (
@@ -269,7 +269,7 @@ def _positions(arm: str, side: PositionDistribution, facet: str) -> Curve:
     return Curve(label=arm, points=points, facet=facet)
 
 
-def _shifts(
+def _shifts_by_arm(
     originals: dict[str, Summary],
     arms: dict[str, dict[str, Summary]],
     level: float,
@@ -280,12 +280,12 @@ def _shifts(
     The expected summaries come first, if there are any.
     """
     articles = {item: _sentences(article_of(s.variant)) for item, s in originals.items()}
-    before = {item: _sources(s.sentences, articles[item]) for item, s in originals.items()}
+    before = {item: _source_places(s.sentences, articles[item]) for item, s in originals.items()}
     expected = {}
     for item, summary in originals.items():
         target = summary.variant.prompt.target
         if isinstance(target, str):
-            expected[item] = _sources(summary_sentences(target), articles[item])
+            expected[item] = _source_places(summary_sentences(target), articles[item])
     after = {EXPECTED: expected} if expected else {}
     for arm, summaries in arms.items():
         if arm != ORIGINAL:
@@ -314,11 +314,11 @@ def _original_sources(summary: Summary, original: Sequence[str]) -> Sources:
     """Return a summary's source sentences as places in the original article."""
     article = _sentences(article_of(summary.variant))
     changes = changes_between(original, article)
-    found = _sources(summary.sentences, article)
+    found = _source_places(summary.sentences, article)
     return tuple(None if j is None else place_in_original(j, changes, len(original)) for j in found)
 
 
-def _sources(summary: Sequence[str], article: Sequence[str]) -> Sources:
+def _source_places(summary: Sequence[str], article: Sequence[str]) -> Sources:
     return tuple(None if row is None else row[0] for row in relevance_map(summary, article))
 
 
@@ -334,13 +334,13 @@ RELEVANT, IRRELEVANT = "relevant sentences", "irrelevant sentences"
 
 def change_figures(panels: Sequence[Scores], level: float) -> tuple[Grid, ...]:
     """Return the table of changes by arm, and the table of paired arms, if there are any."""
-    rows = tuple(row for panel in panels for row in _changes(panel, level))
-    controls = tuple(row for panel in panels for row in _controls(panel, level))
+    rows = tuple(row for panel in panels for row in _change_rows(panel, level))
+    controls = tuple(row for panel in panels for row in _control_rows(panel, level))
     changes = Grid(rows=rows, **declaration("relative-change"))
     return (changes, Grid(rows=controls, **declaration("controls"))) if controls else (changes,)
 
 
-def _changes(panel: Scores, level: float) -> Iterator[tuple[Value, ...]]:
+def _change_rows(panel: Scores, level: float) -> Iterator[tuple[Value, ...]]:
     old, again = panel.values[:, 0], panel.of(REPEATED)
     for place, arm in enumerate(panel.arms):
         if arm == ORIGINAL:
@@ -355,7 +355,7 @@ def _changes(panel: Scores, level: float) -> Iterator[tuple[Value, ...]]:
             for x in (old, new)
         )
         yield (
-            *_names(panel),
+            *_labels_of(panel),
             arm,
             int(both.sum()),
             panel.left_out[place],
@@ -365,14 +365,14 @@ def _changes(panel: Scores, level: float) -> Iterator[tuple[Value, ...]]:
         )
 
 
-def _controls(panel: Scores, level: float) -> Iterator[tuple[Value, ...]]:
+def _control_rows(panel: Scores, level: float) -> Iterator[tuple[Value, ...]]:
     """Yield differences between two arms over the same articles, for `_compared_arms`."""
     for one, other in _compared_arms(panel.arms):
         first, second = panel.of(one), panel.of(other)
         if first is not None and second is not None:
             found = arm_difference(first, second, clusters=panel.clusters, level=level)
             net = panel.signed(found.difference)
-            yield (*_names(panel), one, other, net.items, found.differ, net, net.p_value)
+            yield (*_labels_of(panel), one, other, net.items, found.differ, net, net.p_value)
 
 
 def _compared_arms(arms: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -390,7 +390,7 @@ def _compared_arms(arms: Sequence[str]) -> Iterator[tuple[str, str]]:
                 yield arm, fewer
 
 
-def _names(panel: Scores) -> tuple[str, str, str]:
+def _labels_of(panel: Scores) -> tuple[str, str, str]:
     measure, _, encoder = panel.measure.partition(":")
     named = f" ({PurePath(encoder).name})" if encoder else ""
     return panel.model, panel.task, MEASURES.get(measure, measure) + named
@@ -399,14 +399,14 @@ def _names(panel: Scores) -> tuple[str, str, str]:
 # Rewrites: their similarity to the originals, and their statuses
 
 
-BANK = "sentence"
+REWRITE_STORE = "sentence"
 Pair = tuple[str, str]
 
 
 def rewrite_figures(result: PartResult, level: float) -> tuple[Figure, ...]:
     """Return the BERTScore of reworded ranges against their originals, and counts by status."""
     pairs, sources = _pairs(result)
-    return *_meaning(pairs, level), *_statuses(result, sources)
+    return *_meaning(pairs, level), *_status_table(result, sources)
 
 
 def _pairs(result: PartResult) -> tuple[dict[tuple[str, str], dict[str, list[Pair]]], set[str]]:
@@ -417,7 +417,7 @@ def _pairs(result: PartResult) -> tuple[dict[tuple[str, str], dict[str, list[Pai
     """
     originals: dict[tuple[str, str], list[str]] = {}
     pairs: dict[tuple[str, str], dict[str, list[Pair]]] = {}
-    for variant, task in _variants(result):
+    for variant, task in _changed_variants(result):
         item = variant.item.key
         text = article_of(variant)
         shown = [text[start:end] for start, end in sentences(text)]
@@ -432,7 +432,7 @@ def _pairs(result: PartResult) -> tuple[dict[tuple[str, str], dict[str, list[Pai
     return pairs, {sentence for article in originals.values() for sentence in article}
 
 
-def _variants(result: PartResult) -> Iterator[tuple[Variant, str]]:
+def _changed_variants(result: PartResult) -> Iterator[tuple[Variant, str]]:
     seen = set()
     for answered in result.cells():
         variant = answered.cell.variant
@@ -467,11 +467,11 @@ def _match(old: str, new: str) -> TokenMatch | None:
         return None
 
 
-def _statuses(result: PartResult, sources: set[str]) -> Iterator[Figure]:
+def _status_table(result: PartResult, sources: set[str]) -> Iterator[Figure]:
     """Yield the table of rewrites by author and status, for sentences of these articles."""
     by_author: dict[str, Counter[str]] = {}
     for rewrite in result.rewrites():
-        if rewrite.perturbation == BANK and rewrite.source in sources:
+        if rewrite.perturbation == REWRITE_STORE and rewrite.source in sources:
             by_author.setdefault(rewrite.author, Counter())[rewrite.status] += 1
     rows: list[tuple[Value, ...]] = []
     for author, statuses in by_author.items():

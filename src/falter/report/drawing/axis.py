@@ -38,13 +38,13 @@ def axis_of(values: Iterable[float], unit: Unit, *, zero: bool = False) -> Axis:
     least = _MIN_LENGTH.get(unit, 1e-3)
     if high - low < least:
         low, high = (low, low + least) if zero and low == 0 else (low - least / 2, high + least / 2)
-    step = _step((high - low) / _MAX_TICKS)
+    step = _round_step((high - low) / _MAX_TICKS)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     ticks = tuple(round(at * step, 12) for at in range(first, last + 1))
     return Axis(ticks[0], ticks[-1], ticks)
 
 
-def _step(least: float) -> float:
+def _round_step(least: float) -> float:
     """Return the next round number from `least` on: 1, 2, 2.5 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(
@@ -102,7 +102,7 @@ def tick_texts(axis: Axis, unit: Unit) -> tuple[str, ...]:
 
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0)
 _MIN_SPREAD = 0.05
-_MARGIN = 0.04
+_MARGIN_SHARE = 0.04
 _MAX_OVERHANG = 0.25
 _MIN_VISIBLE_OVERHANG = 0.02
 
@@ -117,7 +117,7 @@ class Scale(Axis):
         Values beyond the scale are at its edge.
         """
         share = (value - self.low) / (self.high - self.low)
-        return _MARGIN + (1 - 2 * _MARGIN) * min(1.0, max(0.0, share))
+        return _MARGIN_SHARE + (1 - 2 * _MARGIN_SHARE) * min(1.0, max(0.0, share))
 
     def beyond(self, value: float) -> bool:
         """Return True if a value needs an arrow: it lies over 2 % of the length beyond an end."""
@@ -132,10 +132,10 @@ def scales_of(figures: Sequence[Figure]) -> dict[str, Scale]:
         if isinstance(figure, Forest):
             drawn = [row.estimate for row in figure.rows if row.estimate is not None]
             estimates.setdefault(figure.scale, []).extend(drawn)
-    return {name: _scale(of_figure) for name, of_figure in estimates.items()}
+    return {name: _scale_of(of_figure) for name, of_figure in estimates.items()}
 
 
-def _scale(estimates: Sequence[Estimate]) -> Scale:
+def _scale_of(estimates: Sequence[Estimate]) -> Scale:
     """Return a scale that covers zero and every value, and intervals up to a limit.
 
     Intervals extend each end by at most the spread of zero and the values. An extra quarter of the
@@ -148,13 +148,13 @@ def _scale(estimates: Sequence[Estimate]) -> Scale:
         _finite_values(e.low for e in estimates),
         _finite_values(e.high for e in estimates),
     )
-    low, high = -_reach(-low, [-end for end in lows], spread), _reach(high, highs, spread)
+    low, high = -_scale_end(-low, [-end for end in lows], spread), _scale_end(high, highs, spread)
     if high - low < _MIN_SPREAD:
         low, high = min(low, -_MIN_SPREAD / 2), max(high, _MIN_SPREAD / 2)
-    return Scale(low, high, _ticks(low, high))
+    return Scale(low, high, _tick_values(low, high))
 
 
-def _reach(high: float, ends: Sequence[float], spread: float) -> float:
+def _scale_end(high: float, ends: Sequence[float], spread: float) -> float:
     """Return the upper end of the scale: the furthest of `ends`, but not far beyond `high`."""
     last, most = max((high, *ends)), high + spread
     return last if last <= most + _MAX_OVERHANG * spread else most
@@ -164,7 +164,7 @@ def _finite_values(values: Iterable[float | None]) -> list[float]:
     return [v for v in values if v is not None and math.isfinite(v)]
 
 
-def _ticks(low: float, high: float) -> tuple[float, ...]:
+def _tick_values(low: float, high: float) -> tuple[float, ...]:
     step = next((s for s in _STEPS if (high - low) / s <= 5.5), high - low)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return tuple(round(place * step, 10) for place in range(first, last + 1))

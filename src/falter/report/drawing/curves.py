@@ -93,12 +93,12 @@ def curves_chart(figure: Curves) -> Html:
         bands=max(len(curves) for _, curves in charts) <= _MAX_BANDS,
         styles={name: _Style(place) for place, name in enumerate(names)},
     )
-    panes = [_pane(name, curves, figure, frame) for name, curves in charts]
+    panes = [_small_chart(name, curves, figure, frame) for name, curves in charts]
     kind = "panes one" if len(panes) == 1 else "panes"
-    return Html(_legend(frame) + tag("div", *panes, class_=kind) + _note(figure, frame.bands))
+    return Html(_legend(frame) + tag("div", *panes, class_=kind) + _axes_note(figure, frame.bands))
 
 
-def _note(figure: Curves, bands: bool) -> Html:
+def _axes_note(figure: Curves, bands: bool) -> Html:
     what = "The shaded bands are" if bands else "The vertical lines are"
     parts = [f"{what} the intervals. All charts share one vertical scale, which need not start at "
              "zero."]  # fmt: skip
@@ -118,10 +118,10 @@ def _legend(frame: _Frame) -> Html:
     return tag("ul", *keys, class_="legend")
 
 
-def _pane(name: str, curves: Sequence[Curve], figure: Curves, frame: _Frame) -> Html:
+def _small_chart(name: str, curves: Sequence[Curve], figure: Curves, frame: _Frame) -> Html:
     about = f"{figure.down} by {figure.across}{f', {name}' if name else ''}"
     lines = [
-        _curve(curve, 0.0 if figure.true_scale else at - (len(curves) - 1) / 2, frame)
+        _curve_shapes(curve, 0.0 if figure.true_scale else at - (len(curves) - 1) / 2, frame)
         for at, curve in enumerate(curves)
     ]
     return tag(
@@ -130,7 +130,7 @@ def _pane(name: str, curves: Sequence[Curve], figure: Curves, frame: _Frame) -> 
         tag("p", label(with_unit(figure.down, figure.unit), 60), class_="down"),
         tag(
             "div",
-            _ticks(frame),
+            _value_ticks(frame),
             tag(
                 "svg",
                 *_grid_lines(frame),
@@ -147,7 +147,7 @@ def _pane(name: str, curves: Sequence[Curve], figure: Curves, frame: _Frame) -> 
     )  # fmt: skip
 
 
-def _ticks(frame: _Frame) -> Html:
+def _value_ticks(frame: _Frame) -> Html:
     texts = tick_texts(frame.axis, frame.unit)
     marks = [
         tag("text", text, x="100%", y=_share(frame.y(tick)), dy="0.32em")
@@ -174,15 +174,15 @@ def _grid_lines(frame: _Frame) -> list[Html]:
     return lines
 
 
-def _curve(curve: Curve, aside: float, frame: _Frame) -> Html:
+def _curve_shapes(curve: Curve, aside: float, frame: _Frame) -> Html:
     style = frame.styles[curve.label]
-    shift = 0.0 if frame.bands else 0.012 * aside
+    dodge = 0.0 if frame.bands else 0.012 * aside
     parts: list[Html] = []
     for run in _runs(curve):
-        parts += _line([(frame.x(dose) + shift, e) for dose, e in run], style, frame)
+        parts += _run_shapes([(frame.x(dose) + dodge, e) for dose, e in run], style, frame)
     for run in _runs(curve):
         parts += [
-            _mark(frame.x(x) + shift, e, f"{curve.label}, {x:g}", style, frame) for x, e in run
+            _mark(frame.x(x) + dodge, e, f"{curve.label}, {x:g}", style, frame) for x, e in run
         ]
     return tag("g", *parts, class_=style.colour)
 
@@ -194,7 +194,7 @@ def _runs(curve: Curve) -> list[list[tuple[float, Estimate]]]:
     return [list(run) for has_value, run in groups if has_value]
 
 
-def _line(run: Sequence[tuple[float, Estimate]], style: _Style, frame: _Frame) -> list[Html]:
+def _run_shapes(run: Sequence[tuple[float, Estimate]], style: _Style, frame: _Frame) -> list[Html]:
     """Return the line of a run of points, with a band or with whiskers behind it."""
     middle = [(x, frame.y(e.value or 0.0)) for x, e in run]
     bounded = [(x, e.low, e.high) for x, e in run if e.low is not None and e.high is not None]
@@ -202,13 +202,13 @@ def _line(run: Sequence[tuple[float, Estimate]], style: _Style, frame: _Frame) -
     if frame.bands and len(bounded) == len(run):
         upper = [(x, frame.y(high)) for x, _, high in bounded]
         lower = [(x, frame.y(low)) for x, low, _ in reversed(bounded)]
-        shapes.append(tag("path", d=f"{_path([*upper, *lower])}Z", class_="band"))
+        shapes.append(tag("path", d=f"{_path_data([*upper, *lower])}Z", class_="band"))
     else:
         for x, low, high in bounded:
-            d = _path([(x, frame.y(low)), (x, frame.y(high))])
+            d = _path_data([(x, frame.y(low)), (x, frame.y(high))])
             shapes.append(tag("path", d=d, class_="reach"))
     shapes.append(
-        tag("path", d=_path(middle), stroke_dasharray=style.dash, class_="curve")
+        tag("path", d=_path_data(middle), stroke_dasharray=style.dash, class_="curve")
     )  # fmt: skip
     return [
         tag(
@@ -224,7 +224,7 @@ def _line(run: Sequence[tuple[float, Estimate]], style: _Style, frame: _Frame) -
     ]
 
 
-def _path(points: Sequence[tuple[float, float]]) -> str:
+def _path_data(points: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{100 * x:.2f} {100 * y:.2f}" for x, y in points)
 
 

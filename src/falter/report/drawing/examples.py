@@ -14,7 +14,7 @@ OPENED_EXAMPLES = 2
 MAX_FILTERED_RECIPES = 12
 """Maximum number of recipes with a filter; `figures.css` has a rule for each."""
 MAX_CHANGE_CHARACTERS = 80
-_WORDS = {"lost": "lost", "gained": "gained", "same": "not turned"}
+_FLIP_WORDS = {"lost": "lost", "gained": "gained", "same": "not turned"}
 MAX_ANSWER_CHARACTERS = 1_500
 CONTEXT_CHARACTERS = 400
 MAX_STRUCK_CHARACTERS = 60
@@ -41,18 +41,18 @@ def _filters(figure: Examples, recipes: Sequence[str]) -> list[Html]:
     kinds = [(f"only-{kind}", kind.capitalize()) for kind in turned]
     named = [(f"only-r{place}", everyday[recipe] or recipe) for place, recipe in enumerate(recipes)]
     return [
-        tag("fieldset", tag("legend", title), *_choices(f"{figure.name}-{name}", choices))
+        tag("fieldset", tag("legend", title), *_radio_buttons(f"{figure.name}-{name}", choices))
         for title, name, choices in (("Show", "turned", kinds), ("Under", "recipe", named))
         if len(choices) > 1
     ]
 
 
-def _choices(group: str, choices: Sequence[tuple[str, str]]) -> list[Html]:
-    every = _choice(group, "only-all", "All", checked="")
-    return [every, *(_choice(group, kind, text, checked=None) for kind, text in choices)]
+def _radio_buttons(group: str, choices: Sequence[tuple[str, str]]) -> list[Html]:
+    every = _radio_button(group, "only-all", "All", checked="")
+    return [every, *(_radio_button(group, kind, text, checked=None) for kind, text in choices)]
 
 
-def _choice(group: str, kind: str, text: str, *, checked: str | None) -> Html:
+def _radio_button(group: str, kind: str, text: str, *, checked: str | None) -> Html:
     box = tag("input", type="radio", name=group, class_=f"away {kind}", checked=checked)
     return tag("label", box, tag("span", label(text, 60)))
 
@@ -62,7 +62,7 @@ def _example(example: Example, recipes: Sequence[str], *, opened: bool) -> Html:
     before, after = (s.read or s.answer for s in (example.baseline, example.perturbed))
     title = tag(
         "summary",
-        tag("span", _WORDS[example.turned], class_=f"turned {example.turned}"),
+        tag("span", _FLIP_WORDS[example.turned], class_=f"turned {example.turned}"),
         " under ",
         label(example.everyday or example.recipe),
         tag("span", " on item ", label(example.item), class_="ci"),
@@ -76,8 +76,8 @@ def _example(example: Example, recipes: Sequence[str], *, opened: bool) -> Html:
         tag("p", *names, "Expected: ", expected, class_="expected"),
         tag(
             "div",
-            _column("As asked", example.segments, "before", example.baseline),
-            _column("As changed", example.segments, "after", example.perturbed),
+            _version_column("As asked", example.segments, "before", example.baseline),
+            _version_column("As changed", example.segments, "after", example.perturbed),
             class_="pair sides",
         ),
         class_=f"example {example.turned} r{place}",
@@ -97,12 +97,12 @@ def change_marked(segments: Sequence[Segment]) -> Iterator[Html]:
             yield tag("mark", edited(segment.after, MAX_CHANGE_CHARACTERS))
 
 
-def _column(title: str, segments: Sequence[Segment], which: Version, side: Side) -> Html:
+def _version_column(title: str, segments: Sequence[Segment], which: Version, side: Side) -> Html:
     verdict = ("✓ right", "right") if side.right else (f"✗ {side.word[:60]}", "wrong")
     return tag(
         "div",
         tag("p", title, class_="side-of"),
-        tag("div", *_prompt(segments, which), class_="prompt", dir="auto"),
+        tag("div", *_prompt_parts(segments, which), class_="prompt", dir="auto"),
         tag(
             "div",
             tag("span", verdict[0], class_=f"verdict {verdict[1]}"),
@@ -115,12 +115,12 @@ def _column(title: str, segments: Sequence[Segment], which: Version, side: Side)
         tag("p", "reading: ", label(side.reading, MAX_ANSWER_CHARACTERS), class_="ci")
         if side.reading
         else Html(""),
-        _options(side.detail) if side.detail else Html(""),
+        _options_table(side.detail) if side.detail else Html(""),
         class_="side",
     )
 
 
-def _options(detail: Sequence[tuple[str, float]]) -> Html:
+def _options_table(detail: Sequence[tuple[str, float]]) -> Html:
     """Return a table of the options with the log-likelihoods that the model gave them."""
     rows = [
         tag("tr", tag("th", label(text), scope="row"), cell(n.decimal(value, 2), class_="r"))
@@ -132,19 +132,19 @@ def _options(detail: Sequence[tuple[str, float]]) -> Html:
     return tag("table", tag("thead", top), tag("tbody", *rows), class_="plain options")
 
 
-def _prompt(segments: Sequence[Segment], which: Version) -> Iterator[Html]:
+def _prompt_parts(segments: Sequence[Segment], which: Version) -> Iterator[Html]:
     """Yield the prompt before or after the change; unchanged text is shortened before edits."""
-    room = MAX_TEXT_CHARACTERS
+    characters_left = MAX_TEXT_CHARACTERS
     for place, segment in enumerate(segments):
-        if room <= 0:
+        if characters_left <= 0:
             yield tag("span", f"… {len(segments) - place} more pieces", class_="ctl")
             return
         text = segment.before if which == "before" else segment.after
         if segment.kind == "same":
-            yield from _shortened_context(text, room)
+            yield from _shortened_context(text, characters_left)
         else:
-            yield _edit(segment, which, min(room, MAX_TEXT_CHARACTERS // 2))
-        room -= min(
+            yield _edit_markup(segment, which, min(characters_left, MAX_TEXT_CHARACTERS // 2))
+        characters_left -= min(
             len(text),
             2 * CONTEXT_CHARACTERS + 1 if segment.kind == "same" else MAX_TEXT_CHARACTERS // 2,
         )
@@ -161,7 +161,7 @@ def _shortened_context(text: str, limit: int) -> Iterator[Html]:
     yield escape(text[-CONTEXT_CHARACTERS:])
 
 
-def _edit(segment: Segment, which: Version, limit: int) -> Html:
+def _edit_markup(segment: Segment, which: Version, limit: int) -> Html:
     if which == "after":
         return tag("mark", edited(segment.after, limit)) if segment.after else _caret("removed")
     if not segment.before:

@@ -39,7 +39,7 @@ def forest_chart(figure: Forest, scale: Scale) -> Html:
     for row in figure.rows:
         if row.kind != last or not bodies:
             bodies.append([])
-        bodies[-1].append(_row(row, figure, scale))
+        bodies[-1].append(_table_row(row, figure, scale))
         last = row.kind
     chart = tag("table", _head(figure, scale), *[tag("tbody", *b) for b in bodies], class_="chart")
     return Html(_legend(figure) + chart)
@@ -55,7 +55,7 @@ def _head(figure: Forest, scale: Scale) -> Html:
         tag(
             "tr",
             head(label(figure.of[:1].upper() + figure.of[1:], 40)),
-            head(_axis(scale, figure), class_="plot", aria_label=f"{measured[:80]}, drawn"),
+            head(_axis_ticks(scale, figure), class_="plot", aria_label=f"{measured[:80]}, drawn"),
             head(measured, tag("span", interval, class_="ci"), class_="r"),
             *[head(label(column.name, 60), class_="r wide", title=column.about or None)
               for column in figure.columns],
@@ -63,21 +63,21 @@ def _head(figure: Forest, scale: Scale) -> Html:
     )  # fmt: skip
 
 
-def _row(row: ForestRow, figure: Forest, scale: Scale) -> Html:
-    name = tag("th", *_name(row), scope="row")
-    picture = cell(_picture(row, figure, scale), class_="plot")
+def _table_row(row: ForestRow, figure: Forest, scale: Scale) -> Html:
+    name = tag("th", *_row_name(row), scope="row")
+    picture = cell(_row_picture(row, figure, scale), class_="plot")
     value = cell()
     if row.estimate is not None:
-        value = cell(number(row.estimate, figure.unit), class_=f"r {_class(row)}")
+        value = cell(number(row.estimate, figure.unit), class_=f"r {_row_class(row)}")
     cells = row.cells or (None,) * len(figure.columns)
     more_cells = [
-        cell(_content(content, column, row.estimate), class_="r wide")
+        cell(_cell_content(content, column, row.estimate), class_="r wide")
         for content, column in zip(cells, figure.columns, strict=True)
     ]
     return tag("tr", name, picture, value, *more_cells, class_=row.kind)
 
 
-def _name(row: ForestRow) -> list[Html]:
+def _row_name(row: ForestRow) -> list[Html]:
     """Return a row's everyday name, its label, and an example of its change."""
     everyday = row.everyday or row.label
     name = [tag("span", label(everyday[:1].upper() + everyday[1:]), class_="called")]
@@ -90,43 +90,43 @@ def _name(row: ForestRow) -> list[Html]:
     return name
 
 
-def _content(content: Value, column: Column, estimate: Estimate | None) -> Html:
+def _cell_content(content: Value, column: Column, estimate: Estimate | None) -> Html:
     """Return the content of a cell; a missing p-value gets the reason of its estimate."""
     if content is None and column.unit == "p" and estimate is not None and estimate.value is None:
         return dash(estimate)
     return Html(tag("span", n.as_text(content, column.unit), class_="num"))
 
 
-def _class(row: ForestRow) -> str:
+def _row_class(row: ForestRow) -> str:
     return _CLASSES.get(row.verdict, "open")
 
 
-def _picture(row: ForestRow, figure: Forest, scale: Scale) -> Html:
+def _row_picture(row: ForestRow, figure: Forest, scale: Scale) -> Html:
     """Return the drawing of a row: grid, average, interval, and a dot or a diamond."""
-    ground = [_upright_line(scale.at(t), "grid") for t in scale.ticks if t]
-    ground.append(_upright_line(scale.at(0.0), "zero"))
+    background = [_upright_line(scale.at(t), "grid") for t in scale.ticks if t]
+    background.append(_upright_line(scale.at(0.0), "zero"))
     average = figure.average
     if average is not None and average.value is not None:
-        ground.append(_upright_line(scale.at(average.value), "average"))
+        background.append(_upright_line(scale.at(average.value), "average"))
     estimate = row.estimate
     if estimate is None or estimate.value is None:
-        return tag("svg", *ground, aria_hidden="true")
+        return tag("svg", *background, aria_hidden="true")
     text = n.shown(estimate, figure.unit).text
     about = f"{row.label}: {figure.measured} {text} {figure.unit}"
     return tag(
         "svg",
         tag("title", f"{about}\n{provenance(estimate)}"),
         tag("rect", width="100%", height="100%", fill="transparent"),
-        *ground,
-        *_whisker(estimate, scale),
-        _mark(row, scale.at(estimate.value)),
+        *background,
+        *_interval_line(estimate, scale),
+        _estimate_mark(row, scale.at(estimate.value)),
         role="img",
         aria_label=about,
-        class_=_class(row),
+        class_=_row_class(row),
     )
 
 
-def _whisker(estimate: Estimate, scale: Scale) -> list[Html]:
+def _interval_line(estimate: Estimate, scale: Scale) -> list[Html]:
     """Return the line of an interval, with an arrow at an end that leaves the picture."""
     if estimate.low is None or estimate.high is None:
         return []
@@ -139,7 +139,7 @@ def _whisker(estimate: Estimate, scale: Scale) -> list[Html]:
     return shapes
 
 
-def _mark(row: ForestRow, at: float) -> Html:
+def _estimate_mark(row: ForestRow, at: float) -> Html:
     if row.kind != "member":
         return _placed_shape(at, tag("path", d=_DIAMOND, class_="dot"))
     return tag("circle", cx=as_share(at), cy="50%", r=4.5, class_="dot")
@@ -155,13 +155,13 @@ def _upright_line(at: float, kind: str) -> Html:
     return tag("line", x1=x, x2=x, y1=0, y2="100%", class_=kind)
 
 
-def _axis(scale: Scale, figure: Forest) -> Html:
+def _axis_ticks(scale: Scale, figure: Forest) -> Html:
     """Return the ticks; on narrow screens only zero and the far end keep their numbers."""
-    far = max(scale.ticks, key=abs, default=0.0)
+    far_end = max(scale.ticks, key=abs, default=0.0)
     marks = []
     for tick in scale.ticks:
         text = n.as_text(tick, figure.unit).removesuffix(".0")
-        kind = None if tick in (0.0, far) else "wide"
+        kind = None if tick in (0.0, far_end) else "wide"
         marks.append(tag("text", text, x=as_share(scale.at(tick)), y="75%", class_=kind))
     return tag("svg", *marks, aria_hidden="true")
 

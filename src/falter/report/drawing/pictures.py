@@ -34,10 +34,10 @@ from falter.report.words import excludes_zero, with_unit
 
 Chart = Forest | Breakdown | Bars | Strips | Curves | HeatMap
 
-LEFT, PLOT, RIGHT = 250, 330, 260
+LEFT, PLOT, NUMBERS_WIDTH = 250, 330, 260
 """Widths of the names, the drawing and the numbers, in SVG units."""
-ROW, HEAD = 28, 56
-_WIDTH = LEFT + PLOT + RIGHT
+ROW_HEIGHT, HEAD_HEIGHT = 28, 56
+_WIDTH = LEFT + PLOT + NUMBERS_WIDTH
 _MAX_LABEL_CHARACTERS = 38
 _VERDICT_COLOURS = {"degraded": "#b3261e", "improved": "#22754a", "equivalent": "#0a62a9"}
 _GREY = "#55636f"
@@ -80,7 +80,7 @@ def picture(figure: Chart) -> Html:
         Bars: _bars,
         Strips: _strips,
         Curves: _curves,
-        HeatMap: _heat,
+        HeatMap: _heat_map,
     }
     return draw[type(figure)](figure)
 
@@ -89,24 +89,24 @@ def _forest(figure: Forest) -> Html:
     scale = scales_of([figure])[figure.scale]
     ticks = [(scale.at(tick), n.as_text(tick, figure.unit)) for tick in scale.ticks]
     rows = [_forest_row(row, at, figure, scale) for at, row in enumerate(figure.rows)]
-    head = [_head(with_unit(figure.measured, figure.unit))]
-    return _drawing(figure.title, ticks, len(figure.rows), [*head, *rows], scale.at(0.0))
+    head = [_head_text(with_unit(figure.measured, figure.unit))]
+    return _chart_svg(figure.title, ticks, len(figure.rows), [*head, *rows], scale.at(0.0))
 
 
 def _forest_row(row: ForestRow, at: int, figure: Forest, scale: Scale) -> Html:
     y = _y(at)
     colour = _VERDICT_COLOURS.get(row.verdict or "", _GREY)
-    shapes = [_name(row.everyday or row.label, y)]
+    shapes = [_row_name(row.everyday or row.label, y)]
     estimate = row.estimate
     if estimate is not None and estimate.value is not None:
-        shapes += _line(estimate, y, scale, colour, 3)
+        shapes += _interval_line(estimate, y, scale, colour, 3)
         shapes.append(tag("circle", cx=_x(scale.at(estimate.value)), cy=y, r=5, fill=colour))
     if estimate is not None:
-        shapes.append(_number(n.shown(estimate, figure.unit).text, at))
+        shapes.append(_number_text(n.shown(estimate, figure.unit).text, at))
     return tag("g", *shapes)
 
 
-def _line(estimate: Estimate, y: int, scale: Scale, colour: str, width: int) -> list[Html]:
+def _interval_line(estimate: Estimate, y: int, scale: Scale, colour: str, width: int) -> list[Html]:
     if estimate.low is None or estimate.high is None:
         return []
     x1, x2 = _x(scale.at(estimate.low)), _x(scale.at(estimate.high))
@@ -117,13 +117,13 @@ def _breakdown(figure: Breakdown) -> Html:
     axis = breakdown_axis(figure)
     rows = []
     for at, row in enumerate(figure.rows):
-        shapes = [_name(row.everyday or row.label, _y(at))]
+        shapes = [_row_name(row.everyday or row.label, _y(at))]
         shapes += [_stacked_part(axis, at, *part) for part in placed_parts(row)]
         if row.whole.value is not None:
             x, y = _x(axis.at(row.whole.value)), _y(at)
             shapes.append(tag("line", x1=x, x2=x, y1=y - 12, y2=y + 12, stroke="#1b1f24"))
-        rows += [*shapes, _number(n.shown(row.whole, figure.unit).text, at)]
-    return _stack(figure, axis, with_unit(figure.whole, figure.unit), len(figure.rows), rows)
+        rows += [*shapes, _number_text(n.shown(row.whole, figure.unit).text, at)]
+    return _stacked_rows(figure, axis, with_unit(figure.whole, figure.unit), len(figure.rows), rows)
 
 
 def _bars(figure: Bars) -> Html:
@@ -133,19 +133,19 @@ def _bars(figure: Bars) -> Html:
     rows = []
     for at, bar in enumerate(figure.bars):
         ends = list(accumulate(map(visible_length, bar.parts), initial=0.0))
-        rows.append(_name(bar.label, _y(at)))
+        rows.append(_row_name(bar.label, _y(at)))
         rows += [_stacked_part(axis, at, place, *part) for place, part in enumerate(pairwise(ends))]
-        rows.append(_number(n.shown(bar.share, "percent").text, at))
-    return _stack(figure, axis, with_unit(figure.share, "percent"), len(figure.bars), rows)
+        rows.append(_number_text(n.shown(bar.share, "percent").text, at))
+    return _stacked_rows(figure, axis, with_unit(figure.share, "percent"), len(figure.bars), rows)
 
 
-def _stack(
+def _stacked_rows(
     figure: Bars | Breakdown, axis: Axis, head: str, count: int, rows: Sequence[Html]
 ) -> Html:
     """Return rows of stacked parts, with the key to their colours below."""
-    shapes = [_head(head), *rows, *_key(figure.parts, count)]
+    shapes = [_head_text(head), *rows, *_colour_key(figure.parts, count)]
     ticks = _ticks(axis, figure)
-    return _drawing(figure.title, ticks, count, shapes, axis.at(0.0), key=True)
+    return _chart_svg(figure.title, ticks, count, shapes, axis.at(0.0), key=True)
 
 
 def _stacked_part(axis: Axis, row: int, place: int, start: float, end: float) -> Html:
@@ -153,32 +153,32 @@ def _stacked_part(axis: Axis, row: int, place: int, start: float, end: float) ->
     return tag("rect", x=x, y=_y(row) - 8, width=right - x, height=16, fill=colour)
 
 
-def _head(text: str) -> Html:
+def _head_text(text: str) -> Html:
     return _text(LEFT + PLOT + 12, 20, text, weight="bold")
 
 
-def _number(text: str, row: int) -> Html:
+def _number_text(text: str, row: int) -> Html:
     return _text(LEFT + PLOT + 12, _y(row) + 4, text)
 
 
 def _strips(figure: Strips) -> Html:
     """Return a row per strip: a dot per value, a box for the quartiles, a line for the median."""
     axis = axis_of([v for strip in figure.strips for _, v in strip.values], figure.unit)
-    shapes = [_head("median")]
+    shapes = [_head_text("median")]
     for at, strip in enumerate(figure.strips):
         y = _y(at)
         values = [value for _, value in strip.values if math.isfinite(value)]
-        shapes.append(_name(f"{strip.label}, {strip.kind}", y))
+        shapes.append(_row_name(f"{strip.label}, {strip.kind}", y))
         if box := quartiles(values):
             low, middle, high = (_x(axis.at(value)) for value in box)
             shapes.append(tag("rect", x=low, y=y - 9, width=high - low, height=18, fill="#dfe4e9"))
             shapes.append(tag("line", x1=middle, x2=middle, y1=y - 9, y2=y + 9, stroke="#1b1f24"))
-            shapes.append(_number(n.as_text(box[1], figure.unit), at))
+            shapes.append(_number_text(n.as_text(box[1], figure.unit), at))
         shapes += [
             tag("circle", cx=_x(axis.at(v)), cy=y, r=3, fill=_PALETTE[3], fill_opacity=0.6)
             for v in values
         ]
-    return _drawing(figure.title, _ticks(axis, figure), len(figure.strips), shapes, None)
+    return _chart_svg(figure.title, _ticks(axis, figure), len(figure.strips), shapes, None)
 
 
 def _ticks(axis: Axis, figure: Bars | Breakdown | Strips) -> list[tuple[float, str]]:
@@ -193,7 +193,7 @@ def _curves(figure: Curves) -> Html:
     charts, across = facets(figure), Across.of(figure)
     shapes: list[Html] = []
     for at, (name, curves) in enumerate(charts):
-        top = HEAD + at * (_PANE + HEAD)
+        top = HEAD_HEIGHT + at * (_PANE + HEAD_HEIGHT)
         title = f"{name}: " if name else ""
         shapes.append(_text(LEFT, top - 14, f"{title}{figure.down} by {figure.across}"))
         for tick, text in zip(axis.ticks, tick_texts(axis, figure.unit), strict=True):
@@ -201,23 +201,23 @@ def _curves(figure: Curves) -> Html:
             shapes.append(tag("line", x1=LEFT, x2=LEFT + PLOT, y1=y, y2=y, stroke="#dfe4e9"))
             shapes.append(_text(LEFT - 8, y + 4, text, anchor="end", colour=_GREY))
         for dose in across.labels:
-            x = _dose(dose, across)
+            x = _dose_position(dose, across)
             shapes.append(_text(x, top + _PANE + 18, f"{dose:g}", anchor="middle", colour=_GREY))
         for curve in curves:
             colour = _PALETTE[names.index(curve.label) % len(_PALETTE)]
             shapes += _curve(curve, axis, across, top, colour)
     for place, name in enumerate(names):
-        y = HEAD + 20 * place
+        y = HEAD_HEIGHT + 20 * place
         colour = _PALETTE[place % len(_PALETTE)]
         shapes.append(tag("rect", x=LEFT + PLOT + 24, y=y - 6, width=12, height=12, fill=colour))
         shapes.append(_text(LEFT + PLOT + 42, y + 4, name))
-    height = max(HEAD + len(charts) * (_PANE + HEAD), HEAD + 20 * len(names))
+    height = max(HEAD_HEIGHT + len(charts) * (_PANE + HEAD_HEIGHT), HEAD_HEIGHT + 20 * len(names))
     return _svg(figure.title, shapes, _WIDTH, height)
 
 
 def _curve(curve: Curve, axis: Axis, across: Across, top: float, colour: str) -> list[Html]:
     known = [
-        (_dose(dose, across), e)
+        (_dose_position(dose, across), e)
         for dose, e in sorted(curve.points, key=lambda point: point[0])
         if e.value is not None and math.isfinite(e.value)
     ]
@@ -234,11 +234,11 @@ def _curve(curve: Curve, axis: Axis, across: Across, top: float, colour: str) ->
     return shapes
 
 
-def _dose(dose: float, across: Across) -> float:
+def _dose_position(dose: float, across: Across) -> float:
     return round(LEFT + PLOT * (0.05 + 0.9 * across.at(dose)), 2)
 
 
-def _heat(figure: HeatMap) -> Html:
+def _heat_map(figure: HeatMap) -> Html:
     """Return coloured cells with numbers; a number whose interval excludes zero is bold.
 
     Only a diverging scale has bold numbers.
@@ -247,28 +247,28 @@ def _heat(figure: HeatMap) -> Html:
     shapes = [_text(12, 20, f"{figure.down} (down) by {figure.across} (across)")]
     for across, name in enumerate(figure.columns):
         x = LEFT + _CELL * across + _CELL / 2
-        shapes.append(_text(x, HEAD - 14, _shortened_text(name, 12), anchor="middle"))
+        shapes.append(_text(x, HEAD_HEIGHT - 14, _shortened_text(name, 12), anchor="middle"))
     for down, (name, cells) in enumerate(zip(figure.rows, figure.cells, strict=True)):
-        shapes.append(_name(name, _y(down)))
+        shapes.append(_row_name(name, _y(down)))
         for across, cell in enumerate(cells):
-            x, y = LEFT + _CELL * across, HEAD + ROW * down
+            x, y = LEFT + _CELL * across, HEAD_HEIGHT + ROW_HEIGHT * down
             if cell is None or cell.value is None or not math.isfinite(cell.value):
                 shapes.append(
                     _text(x + _CELL / 2, y + 18, n.NO_VALUE, anchor="middle", colour=_GREY)
                 )
                 continue
             fill, ink = LIGHT_SHADES[shades.name(cell.value)]
-            shapes.append(tag("rect", x=x, y=y, width=_CELL - 2, height=ROW - 2, fill=fill))
+            shapes.append(tag("rect", x=x, y=y, width=_CELL - 2, height=ROW_HEIGHT - 2, fill=fill))
             weight = "bold" if shades.diverging and excludes_zero(cell) else None
             text = n.shown(cell, figure.unit).value
             shapes.append(
                 _text(x + _CELL / 2, y + 18, text, anchor="middle", colour=ink, weight=weight)
             )
     width = LEFT + _CELL * len(figure.columns) + 12
-    return _svg(figure.title, shapes, width, HEAD + ROW * len(figure.rows) + 8)
+    return _svg(figure.title, shapes, width, HEAD_HEIGHT + ROW_HEIGHT * len(figure.rows) + 8)
 
 
-def _key(parts: Sequence[str], rows: int) -> list[Html]:
+def _colour_key(parts: Sequence[str], rows: int) -> list[Html]:
     """Return the key to the colours of the parts, below the rows."""
     y, shapes = _y(rows), []
     for place, name in enumerate(parts):
@@ -280,7 +280,7 @@ def _key(parts: Sequence[str], rows: int) -> list[Html]:
     return shapes
 
 
-def _drawing(
+def _chart_svg(
     title: str,
     ticks: Sequence[tuple[float, str]],
     rows: int,
@@ -289,17 +289,17 @@ def _drawing(
     *,
     key: bool = False,
 ) -> Html:
-    height = HEAD + ROW * (rows + key) + 8
-    foot = HEAD + ROW * rows
-    ground: list[Html] = []
+    height = HEAD_HEIGHT + ROW_HEIGHT * (rows + key) + 8
+    bottom = HEAD_HEIGHT + ROW_HEIGHT * rows
+    background: list[Html] = []
     for at, text in ticks:
         x = _x(at)
-        ground.append(tag("line", x1=x, x2=x, y1=HEAD - 8, y2=foot, stroke="#dfe4e9"))
-        ground.append(_text(x, HEAD - 14, text, anchor="middle", colour=_GREY))
+        background.append(tag("line", x1=x, x2=x, y1=HEAD_HEIGHT - 8, y2=bottom, stroke="#dfe4e9"))
+        background.append(_text(x, HEAD_HEIGHT - 14, text, anchor="middle", colour=_GREY))
     if zero is not None:
         x = _x(zero)
-        ground.append(tag("line", x1=x, x2=x, y1=HEAD - 8, y2=foot, stroke="#1b1f24"))
-    return _svg(title, [*ground, *shapes], _WIDTH, height)
+        background.append(tag("line", x1=x, x2=x, y1=HEAD_HEIGHT - 8, y2=bottom, stroke="#1b1f24"))
+    return _svg(title, [*background, *shapes], _WIDTH, height)
 
 
 def _svg(title: str, shapes: Sequence[Html], width: float, height: float) -> Html:
@@ -318,7 +318,7 @@ def _svg(title: str, shapes: Sequence[Html], width: float, height: float) -> Htm
     )
 
 
-def _name(text: str, y: int) -> Html:
+def _row_name(text: str, y: int) -> Html:
     return _text(LEFT - 12, y + 4, _shortened_text(text, _MAX_LABEL_CHARACTERS), anchor="end")
 
 
@@ -343,4 +343,4 @@ def _x(at: float) -> float:
 
 
 def _y(row: int) -> int:
-    return HEAD + ROW * row + ROW // 2
+    return HEAD_HEIGHT + ROW_HEIGHT * row + ROW_HEIGHT // 2

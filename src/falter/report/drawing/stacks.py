@@ -41,15 +41,15 @@ def bar_table(figure: Bars) -> Html:
     axis = axis_of(
         [sum(map(visible_length, bar.parts)) for bar in figure.bars], figure.unit, zero=True
     )
-    rows = [_row(bar, figure, axis) for bar in figure.bars]
+    rows = [_bar_row(bar, figure, axis) for bar in figure.bars]
     table = tag("table", _bar_head(figure, axis), tag("tbody", *rows), class_="chart stacks")
     colours = map(_bar_colour, figure.parts, range(len(figure.parts)))
     return Html(
-        tag("ul", *_swatches(figure.parts, colours), class_="legend") + table + _note(figure)
+        tag("ul", *_swatches(figure.parts, colours), class_="legend") + table + _bar_note(figure)
     )
 
 
-def _note(figure: Bars) -> Html:
+def _bar_note(figure: Bars) -> Html:
     parts = [part for bar in figure.bars for part in bar.parts]
     sentences = []
     if any(part is None or part.value is None for part in parts):
@@ -84,7 +84,7 @@ def _bar_head(figure: Bars, axis: Axis) -> Html:
     )
 
 
-def _row(bar: Bar, figure: Bars, axis: Axis) -> Html:
+def _bar_row(bar: Bar, figure: Bars, axis: Axis) -> Html:
     return tag(
         "tr",
         tag("th", label(bar.label, 120), scope="row"),
@@ -94,7 +94,7 @@ def _row(bar: Bar, figure: Bars, axis: Axis) -> Html:
 
 
 def _bar_picture(bar: Bar, figure: Bars, axis: Axis) -> Html:
-    shapes = _grid(axis)
+    shapes = _grid_lines(axis)
     start, descriptions = 0.0, []
     for place, (name, part) in enumerate(zip(figure.parts, bar.parts, strict=True)):
         if part is not None:
@@ -104,7 +104,7 @@ def _bar_picture(bar: Bar, figure: Bars, axis: Axis) -> Html:
             continue
         about = f"{descriptions[-1]}\n{provenance(part)}"
         box = {"y": "18%", "height": "64%", "class_": _bar_colour(name, place)}
-        shapes.append(_rect(axis, start, start + extent, about, **box))
+        shapes.append(_part_box(axis, start, start + extent, about, **box))
         start += extent
     about = f"{bar.label[:120]}: {', '.join(descriptions) or 'no number'}"
     return tag("svg", *shapes, role="img", aria_label=about)
@@ -120,7 +120,7 @@ def axis_picture(axis: Axis, unit: Unit) -> Html:
     return tag("svg", *marks, aria_hidden="true")
 
 
-def _grid(axis: Axis) -> list[Html]:
+def _grid_lines(axis: Axis) -> list[Html]:
     return [
         tag("line", x1=x, x2=x, y1=0, y2="100%", class_="grid" if tick else "zero")
         for tick in axis.ticks
@@ -136,7 +136,7 @@ def _swatches(names: Iterable[str], colours: Iterable[str]) -> list[Html]:
     ]
 
 
-def _rect(axis: Axis, start: float, end: float, about: str, **box: str) -> Html:
+def _part_box(axis: Axis, start: float, end: float, about: str, **box: str) -> Html:
     """Return a part of a stack, with a tooltip."""
     width = as_share((1 - 2 * _EDGE) * (axis.at(end) - axis.at(start)))
     return tag("rect", tag("title", about), x=_x(axis, start), width=width, **box)
@@ -202,7 +202,7 @@ def breakdown_table(figure: Breakdown) -> Html:
     if not figure.rows:
         return empty_note()
     axis = breakdown_axis(figure)
-    rows = [line for row in figure.rows for line in _rows(row, figure, axis)]
+    rows = [line for row in figure.rows for line in _breakdown_rows(row, figure, axis)]
     table = tag("table", _breakdown_head(figure, axis), tag("tbody", *rows), class_="chart stacks")
     return Html(_breakdown_legend(figure) + table)
 
@@ -235,10 +235,10 @@ def _breakdown_head(figure: Breakdown, axis: Axis) -> Html:
     )
 
 
-def _rows(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Iterator[Html]:
+def _breakdown_rows(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Iterator[Html]:
     yield tag(
         "tr",
-        tag("th", *_name(row), scope="row"),
+        tag("th", *_row_name(row), scope="row"),
         cell(_breakdown_picture(row, figure, axis), class_="plot"),
         cell(number(row.whole, figure.unit), class_="r"),
     )
@@ -251,7 +251,7 @@ def _rows(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Iterator[Html]:
     yield tag("tr", cell(tag("p", said), colspan=3), class_="said")
 
 
-def _name(row: BreakdownRow) -> list[Html]:
+def _row_name(row: BreakdownRow) -> list[Html]:
     """Return a row's everyday name, if it has one, and its label."""
     if not row.everyday:
         return [label(row.label, 120)]
@@ -262,12 +262,12 @@ def _name(row: BreakdownRow) -> list[Html]:
 
 
 def _breakdown_picture(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Html:
-    shapes = _grid(axis)
+    shapes = _grid_lines(axis)
     for place, start, end in placed_parts(row):
         part, name = row.parts[place], figure.parts[place]
         about = f"{name[:80]} {n.shown(part, figure.unit).text}\n{provenance(part)}"
         box = {"y": "22%", "height": "56%", "class_": _breakdown_colour(place)}
-        shapes.append(_rect(axis, start, end, about, **box))
+        shapes.append(_part_box(axis, start, end, about, **box))
     if row.whole.value is not None:
         x = _x(axis, signed_length(row.whole))
         shapes.append(tag("line", x1=x, x2=x, y1="8%", y2="92%", class_="whole"))
@@ -280,7 +280,7 @@ def _breakdown_picture(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Html
 
 _MIN_DOT_DISTANCE = 0.014
 _LANES = (0, -5, 5, -9, 9)
-_MARKS = ("M-4 0A4 4 0 1 1 4 0A4 4 0 1 1 -4 0Z", "M0 -4.8L4.8 0L0 4.8L-4.8 0Z",
+_STRIP_SHAPES = ("M-4 0A4 4 0 1 1 4 0A4 4 0 1 1 -4 0Z", "M0 -4.8L4.8 0L0 4.8L-4.8 0Z",
           "M-3.6 -3.6H3.6V3.6H-3.6Z")  # fmt: skip
 
 
@@ -317,7 +317,7 @@ def _strip_legend(kinds: list[str]) -> Html:
 
 
 def _strip_mark(place: int) -> str:
-    return _MARKS[place % len(_MARKS)]
+    return _STRIP_SHAPES[place % len(_STRIP_SHAPES)]
 
 
 def _strip_colour(place: int) -> str:
@@ -390,12 +390,12 @@ def _strip_lanes(places: list[float]) -> list[int]:
 
     `places` are positions in ascending order. If all shifts are taken, the first one is used again.
     """
-    last: dict[int, float] = {}
-    out = []
+    ends: dict[int, float] = {}
+    lanes = []
     for place in places:
         free = next(
-            (lane for lane in _LANES if place - last.get(lane, -1.0) > _MIN_DOT_DISTANCE), _LANES[0]
+            (lane for lane in _LANES if place - ends.get(lane, -1.0) > _MIN_DOT_DISTANCE), _LANES[0]
         )
-        last[free] = place
-        out.append(free)
-    return out
+        ends[free] = place
+        lanes.append(free)
+    return lanes

@@ -14,7 +14,7 @@ from falter.report.escape import Html
 from falter.report.markup import label, number, scroll, tag
 from falter.report.words import colour, excludes_zero, few, heading, provenance, reason
 
-WIDE, NARROW = 132, 46
+PAGE_CHARACTERS, PHONE_CHARACTERS = 132, 46
 """Number of characters that fit on a page, and on a phone."""
 CELL_PADDING = 3
 MAX_TEXT_WIDTH = 24
@@ -27,18 +27,18 @@ def grid_table(grid: Grid) -> Html:
     """
     if not grid.rows or not grid.columns:
         return empty_note()
-    widths = [_width(grid, at) for at in range(len(grid.columns))]
-    tables = [_table(part, kind) for part, kind in _fitting_parts(grid, widths)]
+    widths = [_column_width(grid, at) for at in range(len(grid.columns))]
+    tables = [_html_table(part, kind) for part, kind in _fitting_parts(grid, widths)]
     return Html("".join(tables))
 
 
-def _table(grid: Grid, kind: str) -> Html:
-    bodies = [tag("tbody", *rows) for rows in _bodies(grid)]
+def _html_table(grid: Grid, kind: str) -> Html:
+    bodies = [tag("tbody", *rows) for rows in _table_bodies(grid)]
     table = tag("table", _grid_head(grid), *bodies, class_=f"fig plain{kind}")
     return tag("div", table, class_="scroll", role="region", aria_label=grid.title[:200])
 
 
-def _width(grid: Grid, at: int) -> int:
+def _column_width(grid: Grid, at: int) -> int:
     """Return the approximate width of a column in characters; headings may break at spaces."""
     column = grid.columns[at]
     texts = [*heading(column, grid).split()]
@@ -58,29 +58,29 @@ def _fitting_parts(grid: Grid, widths: Sequence[int]) -> list[tuple[Grid, str]]:
 
     Columns under one heading stay together if they fit the page.
     """
-    kind = " cards" if sum(widths) > NARROW and len(grid.columns) > grid.labels else ""
+    css = " cards" if sum(widths) > PHONE_CHARACTERS and len(grid.columns) > grid.labels else ""
     labels = sum(widths[: grid.labels])
     parts: list[list[int]] = [[]]
-    room = WIDE - labels
+    characters_left = PAGE_CHARACTERS - labels
     for _, group in groupby(range(grid.labels, len(widths)), key=lambda at: grid.columns[at].over):
         columns = list(group)
         size = sum(widths[at] for at in columns)
-        whole = size <= WIDE - labels
-        if whole and size > room and parts[-1]:
+        whole = size <= PAGE_CHARACTERS - labels
+        if whole and size > characters_left and parts[-1]:
             parts.append([])
-            room = WIDE - labels
+            characters_left = PAGE_CHARACTERS - labels
         for at in columns:
-            if widths[at] > room and parts[-1]:
+            if widths[at] > characters_left and parts[-1]:
                 parts.append([])
-                room = WIDE - labels
+                characters_left = PAGE_CHARACTERS - labels
             parts[-1].append(at)
-            room -= widths[at]
+            characters_left -= widths[at]
     if len(parts) == 1:
-        return [(grid, kind)]
-    return [(_columns(grid, [*range(grid.labels), *part]), kind) for part in parts]
+        return [(grid, css)]
+    return [(_with_columns(grid, [*range(grid.labels), *part]), css) for part in parts]
 
 
-def _columns(grid: Grid, places: Sequence[int]) -> Grid:
+def _with_columns(grid: Grid, places: Sequence[int]) -> Grid:
     return replace(
         grid,
         columns=tuple(grid.columns[at] for at in places),
@@ -97,14 +97,14 @@ def _grid_head(grid: Grid) -> Html:
     grouped = any(column.over for column in grid.columns)
     first: list[Html] = []
     second: list[Html] = []
-    for over, columns in _groups(grid):
+    for over, columns in _heading_groups(grid):
         if over:
             first.append(
                 tag("th", label(over, 80), scope="colgroup", colspan=len(columns), class_="over")
             )
         for at, column in columns:
             name = label(heading(column, grid), 80)
-            kind = _classes(at, grid, column.unit, starts=bool(over) and at == columns[0][0])
+            kind = _cell_classes(at, grid, column.unit, starts=bool(over) and at == columns[0][0])
             span = 2 if grouped and not over else None
             cell = tag("th", name, scope="col", rowspan=span, class_=kind,
                        title=column.about or None)  # fmt: skip
@@ -113,13 +113,13 @@ def _grid_head(grid: Grid) -> Html:
     return tag("thead", *rows)
 
 
-def _groups(grid: Grid) -> list[tuple[str, list[tuple[int, Column]]]]:
+def _heading_groups(grid: Grid) -> list[tuple[str, list[tuple[int, Column]]]]:
     """Return the columns with their places, grouped by shared heading."""
     groups = groupby(enumerate(grid.columns), key=lambda pair: pair[1].over)
     return [(over, list(columns)) for over, columns in groups]
 
 
-def _classes(at: int, grid: Grid, unit: Unit, *, starts: bool) -> str | None:
+def _cell_classes(at: int, grid: Grid, unit: Unit, *, starts: bool) -> str | None:
     words = [
         "stick" if at == 0 and grid.labels else "",
         "r" if at >= grid.labels and unit != "text" else "",
@@ -128,7 +128,7 @@ def _classes(at: int, grid: Grid, unit: Unit, *, starts: bool) -> str | None:
     return " ".join(filter(None, words)) or None
 
 
-def _bodies(grid: Grid) -> list[list[Html]]:
+def _table_bodies(grid: Grid) -> list[list[Html]]:
     """Return the rows in groups; with several labels, a group shares its first label."""
     if grid.labels < 2:
         return [[_row(row, grid, span=1) for row in grid.rows]]
@@ -142,27 +142,27 @@ def _bodies(grid: Grid) -> list[list[Html]]:
 
 def _row(row: Sequence[Value], grid: Grid, span: int) -> Html:
     """Return a row; `span` is the number of rows of its first label, 0 below the first row."""
-    starts = {columns[0][0] for over, columns in _groups(grid) if over}
+    starts = {columns[0][0] for over, columns in _heading_groups(grid) if over}
     cells = []
     for at, (value, column) in enumerate(zip(row, grid.columns, strict=True)):
-        kind = _classes(at, grid, column.unit, starts=at in starts)
+        kind = _cell_classes(at, grid, column.unit, starts=at in starts)
         if at < grid.labels:
             if at or span:
                 scope = "rowgroup" if span > 1 and not at else "row"
                 rows = span if span > 1 and not at else None
                 cells.append(
-                    tag("th", _content(value, column), scope=scope, rowspan=rows, class_=kind)
+                    tag("th", _cell_content(value, column), scope=scope, rowspan=rows, class_=kind)
                 )
             continue
         classes = " ".join(filter(None, (kind, colour(value, column.unit)))) or None
         name = heading(column, grid)
         whole = f"{column.over}: {name}" if column.over and name else column.over or name
-        content = _content(value, column)
+        content = _cell_content(value, column)
         cells.append(tag("td", content, class_=classes, data_label=whole[:120] or None))
     return tag("tr", *cells)
 
 
-def _content(value: Value, column: Column) -> Html:
+def _cell_content(value: Value, column: Column) -> Html:
     if isinstance(value, Estimate):
         return number(value, column.unit)
     text = n.as_text(value, column.unit)
@@ -218,7 +218,7 @@ def heat_table(figure: HeatMap) -> Html:
     ]
     kind = "heat many" if len(figure.columns) >= _MANY_COLUMNS else "heat"
     table = tag("table", _heat_head(figure), tag("tbody", *rows), class_=kind)
-    return Html(_key(shades) + scroll(table, figure.title[:200]))
+    return Html(_shade_key(shades) + scroll(table, figure.title[:200]))
 
 
 def _heat_head(figure: HeatMap) -> Html:
@@ -256,7 +256,7 @@ def _cell(cell: Estimate | None, down: str, across: str, shades: Shades) -> Html
     return tag("td", text.value, class_=kind, title=about, data_label=across[:60])
 
 
-def _key(shades: Shades) -> Html:
+def _shade_key(shades: Shades) -> Html:
     """Return the shades with the ends of their scale."""
     low, high = (n.as_text(value, shades.unit) for value in (shades.low, shades.high))
     swatches = [tag("span", class_=f"h-{name}") for name in shades.key]
@@ -272,14 +272,14 @@ def _key(shades: Shades) -> Html:
 
 def head_numbers(figure: Headline) -> Html:
     """Return the headline numbers with interval and explanation, and the signature at the end."""
-    numbers = tag("dl", *map(_number, figure.numbers), class_="numbers")
+    numbers = tag("dl", *map(_head_number, figure.numbers), class_="numbers")
     if not figure.signature:
         return numbers
     signature = tag("p", tag("code", label(figure.signature, 1_000)), class_="signature")
     return Html(numbers + signature)
 
 
-def _number(head: HeadNumber) -> Html:
+def _head_number(head: HeadNumber) -> Html:
     unit = " %" if head.unit == "percent" else ""
     value = tag("span", n.NO_VALUE, class_="none")
     if head.estimate is not None:

@@ -21,7 +21,7 @@ from falter.report.tables import COLUMNS, Row, figure_rows, grids, nested_rows
 _NUMBERS = ("x", "value", "low", "high", "own_low", "own_high", "level", "p_value", "design_effect")
 FORMAT, FORMAT_VERSION = "falter-report", 1
 """Version of the JSON format; it changes if a field is removed or changes its meaning."""
-_OF_ESTIMATE = ("low", "high", "level", "p_value", "items", "excluded", "clusters")
+_ESTIMATE_KEYS = ("low", "high", "level", "p_value", "items", "excluded", "clusters")
 _COUNTS = ("items", "conditions", "excluded", "clusters", "seed")
 
 
@@ -65,18 +65,18 @@ def as_json(study: Study) -> str:
             for task in dict.fromkeys(panel["task"] for panel in study.panels)
         ],
         "runs": to_json(study.parts),
-        "figures": [_figure(figure) for figure in figures],
+        "figures": [_figure_mapping(figure) for figure in figures],
         "notes": study.notes,
     }
-    return json_text(_plain(report), pretty=True) + "\n"
+    return json_text(_plain_value(report), pretty=True) + "\n"
 
 
-def _figure(figure: Figure) -> dict[str, Any]:
+def _figure_mapping(figure: Figure) -> dict[str, Any]:
     """Return a figure as a mapping: texts, a mapping per table row, and examples."""
     return {
         "name": figure.name,
         "title": figure.title,
-        "kind": _kind(figure),
+        "kind": _kind_in_words(figure),
         "section": figure.section,
         "text": figure.text,
         "tables": [nested_rows(grid) for grid in grids(figure)],
@@ -98,27 +98,27 @@ def _example(example: Example) -> dict[str, Any]:
     }
 
 
-def _kind(figure: Figure) -> str:
+def _kind_in_words(figure: Figure) -> str:
     """Return the figure's class name in words, such as `grid` or `heat map`."""
     name = type(figure).__name__
     return "".join(f" {c.lower()}" if c.isupper() else c for c in name).strip()
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     """Return the value as numbers, texts, lists and mappings, for JSON.
 
     Empty values are left out of mappings. A number that is not finite becomes None.
     """
     if isinstance(value, Estimate):
-        named = {name: getattr(value, name) for name in _OF_ESTIMATE}
+        named = {name: getattr(value, name) for name in _ESTIMATE_KEYS}
         named["excluded"] = value.excluded or None
         status = None if value.status == "ok" else {"status": value.status, "why": value.method}
-        return _plain({"value": value.value, **named, **(status or {})})
+        return _plain_value({"value": value.value, **named, **(status or {})})
     if isinstance(value, Mapping):
-        inner = {str(key): _plain(own) for key, own in value.items()}
+        inner = {str(key): _plain_value(own) for key, own in value.items()}
         return {key: own for key, own in inner.items() if own not in (None, "", [], {})}
     if isinstance(value, (list, tuple)):
-        return [_plain(own) for own in value]
+        return [_plain_value(own) for own in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -130,12 +130,12 @@ def as_csv(study: Study) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for row in _every_row(study):
+    for row in _all_rows(study):
         writer.writerow([spreadsheet_cell(row[name]) for name in COLUMNS])
     return file.getvalue()
 
 
-def _every_row(study: Study) -> Iterator[Row]:
+def _all_rows(study: Study) -> Iterator[Row]:
     for figure in marked(study, None):
         yield from figure_rows(figure)
 
@@ -150,7 +150,7 @@ def write_parquet(study: Study, path: Path) -> int:
         import pyarrow.parquet as pq
     except ImportError as error:
         raise MissingExtra("Parquet", "parquet", "pyarrow") from error
-    rows = list(_every_row(study))
+    rows = list(_all_rows(study))
     types = {name: pa.float64() for name in _NUMBERS} | {name: pa.int64() for name in _COUNTS}
     columns = {
         name: pa.array(

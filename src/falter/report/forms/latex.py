@@ -51,7 +51,7 @@ from falter.report.words import (
 
 
 _CHARACTERS = tomllib.loads(data("latex.toml"))
-_SPECIAL: dict[str, str] = _CHARACTERS["special"]
+_SPECIAL_CHARACTERS: dict[str, str] = _CHARACTERS["special"]
 _ACCENTS: dict[str, str] = _CHARACTERS["accents"]
 _GREEK = {
     character: unicodedata.name(character).split()[-1].lower()
@@ -88,8 +88,8 @@ def _escaped_words(text: str) -> str:
 
 
 def _character(character: str) -> str:
-    if character in _SPECIAL:
-        return _SPECIAL[character]
+    if character in _SPECIAL_CHARACTERS:
+        return _SPECIAL_CHARACTERS[character]
     if " " <= character <= "\x7e":
         return character
     if character in _GREEK:
@@ -121,7 +121,7 @@ def grid_tables(grid: Grid) -> str:
     if not grid.rows or not grid.columns:
         return EMPTY_NOTE
     parts = [
-        _table(grid, columns, rows) for rows in _row_chunks(grid) for columns in _parts(grid)
+        _table(grid, columns, rows) for rows in _row_chunks(grid) for columns in _column_parts(grid)
     ]  # fmt: skip
     return "\n\n".join(parts)
 
@@ -133,16 +133,16 @@ def _row_chunks(grid: Grid) -> list[Sequence[Sequence[Value]]]:
     return [grid.rows[at : at + size] for at in range(0, len(grid.rows), size)]
 
 
-def _parts(grid: Grid) -> list[list[int]]:
+def _column_parts(grid: Grid) -> list[list[int]]:
     """Return the columns in parts that fit the page together with the labels.
 
     The parts have about the same width, so that no single column is left over.
     """
     room = _PAGE_CHARACTERS - sum(
-        min(_MAX_LABEL_CHARACTERS, _width(grid, at)) + 2 for at in range(grid.labels)
+        min(_MAX_LABEL_CHARACTERS, _column_width(grid, at)) + 2 for at in range(grid.labels)
     )
     places = range(grid.labels, len(grid.columns))
-    sizes = [min(_MAX_LABEL_CHARACTERS, _width(grid, at)) + 2 for at in places]
+    sizes = [min(_MAX_LABEL_CHARACTERS, _column_width(grid, at)) + 2 for at in places]
     parts = split_columns(sizes, room)
     # The narrowest room that needs no further part gives parts of about the same width.
     for less in range(room - 1, 0, -1):
@@ -153,7 +153,7 @@ def _parts(grid: Grid) -> list[list[int]]:
     return [[places[at] for at in part] for part in parts]
 
 
-def _width(grid: Grid, at: int) -> int:
+def _column_width(grid: Grid, at: int) -> int:
     """Return the width of a column in characters; intervals are printed smaller."""
     column = grid.columns[at]
     widths = [len(line(heading(column, grid), _MAX_LABEL_CHARACTERS))]
@@ -176,14 +176,14 @@ def _table(grid: Grid, columns: Sequence[int], rows: Sequence[Sequence[Value]]) 
         if body and grid.labels > 1 and not again:
             body.append(r"\addlinespace")
         last = row[0]
-        cells = [("" if again and at == 0 else _upper(row[at], grid, at)) for at in places]
+        cells = [("" if again and at == 0 else _value_text(row[at], grid, at)) for at in places]
         body.append(" & ".join(cells) + r" \\")
-        lower = [_lower(row[at], grid, at) for at in places]
+        lower = [_interval_text(row[at], grid, at) for at in places]
         if any(lower):
             body[-1] += "[-2pt]"
             body.append(" & ".join(lower) + r" \\")
-    shape = "".join(_shape(grid, at) for at in places)
-    return _boxed_table(f"{shape}@{{}}", [*_heads(grid, places), *body])
+    shape = "".join(_column_type(grid, at) for at in places)
+    return _boxed_table(f"{shape}@{{}}", [*_heading_rows(grid, places), *body])
 
 
 def _boxed_table(shape: str, rows: Sequence[str]) -> str:
@@ -200,14 +200,14 @@ def _boxed_table(shape: str, rows: Sequence[str]) -> str:
     )
 
 
-def _shape(grid: Grid, at: int) -> str:
+def _column_type(grid: Grid, at: int) -> str:
     if at >= grid.labels and grid.columns[at].unit != "text":
         return "r"
-    return f"L{{{0.175 * min(_MAX_LABEL_CHARACTERS, _width(grid, at)) + 0.2:.1f}cm}}"
+    return f"L{{{0.175 * min(_MAX_LABEL_CHARACTERS, _column_width(grid, at)) + 0.2:.1f}cm}}"
 
 
-def _heads(grid: Grid, places: Sequence[int]) -> list[str]:
-    names = [_head(grid, at) for at in places]
+def _heading_rows(grid: Grid, places: Sequence[int]) -> list[str]:
+    names = [_heading(grid, at) for at in places]
     rows = []
     groups = [(over, len(list(group)))
               for over, group in groupby(places, key=lambda at: grid.columns[at].over)]  # fmt: skip
@@ -224,13 +224,13 @@ def _heads(grid: Grid, places: Sequence[int]) -> list[str]:
     return [*rows, " & ".join(names) + r" \\", r"\midrule"]
 
 
-def _head(grid: Grid, at: int) -> str:
+def _heading(grid: Grid, at: int) -> str:
     name = latex(heading(grid.columns[at], grid), _MAX_LABEL_CHARACTERS)
     right = at >= grid.labels and grid.columns[at].unit != "text"
     return rf"\multicolumn{{1}}{{r}}{{{name}}}" if right and name else name
 
 
-def _upper(value: Value, grid: Grid, at: int) -> str:
+def _value_text(value: Value, grid: Grid, at: int) -> str:
     unit = grid.columns[at].unit
     if isinstance(value, str):
         return latex(value)
@@ -241,7 +241,7 @@ def _upper(value: Value, grid: Grid, at: int) -> str:
     return rf"\textbf{{\textcolor{{{mark}}}{{{text}}}}}" if mark else text
 
 
-def _lower(value: Value, grid: Grid, at: int) -> str:
+def _interval_text(value: Value, grid: Grid, at: int) -> str:
     if not isinstance(value, Estimate):
         return ""
     interval = n.shown(value, grid.columns[at].unit).interval
@@ -257,11 +257,11 @@ def heat_tables(figure: HeatMap) -> str:
         for first in range(0, len(figure.rows), _PAGE_LINES // 2):
             places = range(start, min(start + _HEAT_COLUMNS, len(figure.columns)))
             rows = range(first, min(first + _PAGE_LINES // 2, len(figure.rows)))
-            parts.append(_heat(figure, rows, places))
-    return "\n\n".join([*parts, _key(figure)])
+            parts.append(_heat_table(figure, rows, places))
+    return "\n\n".join([*parts, _shade_key(figure)])
 
 
-def _heat(figure: HeatMap, rows: range, places: range) -> str:
+def _heat_table(figure: HeatMap, rows: range, places: range) -> str:
     down, across = latex(figure.down, 40), latex(figure.across, 60)
     top = rf"{down} & \multicolumn{{{len(places)}}}{{c}}{{{across}}} \\"
     rule = rf"\cmidrule(l){{2-{len(places) + 1}}}"
@@ -295,7 +295,7 @@ def _slim_heading(name: str) -> str:
     return text if len(name) <= 12 else rf"\rotatebox{{90}}{{{text}}}"
 
 
-def _key(figure: HeatMap) -> str:
+def _shade_key(figure: HeatMap) -> str:
     shades = shades_of(figure)
     low, high = (words(n.as_text(value, figure.unit)) for value in (shades.low, shades.high))
     boxes = "".join(rf"\textcolor{{heat{name}}}{{\rule{{9pt}}{{7pt}}}}" for name in shades.key)
@@ -315,7 +315,7 @@ def as_latex(study: Study) -> str:
         + (rf"\par {latex(known, 700)}}}" if (known := origin(study)) else "}"),
     ]
     if text := warning(study):
-        parts.append(_alarm(text))
+        parts.append(_warning_box(text))
     figures = readable(study)
     section = ""
     for place, figure in enumerate(figures, start=first_number(study)):
@@ -324,11 +324,11 @@ def as_latex(study: Study) -> str:
         section = figure.section
         number = f"{place}. " if study.protocol and place else ""
         parts += _figure(figure, number, place > 1)
-    parts += _foot(study)
+    parts += _closing_sections(study)
     return data("preamble.tex") + "\n\n".join(filter(None, parts)) + "\n\\end{document}\n"
 
 
-def _alarm(text: str) -> str:
+def _warning_box(text: str) -> str:
     box = r"\begin{minipage}{0.96\linewidth}\raggedright\bfseries "
     return rf"\fcolorbox{{kd}}{{alarm}}{{{box}{latex(text, 2_000)}\end{{minipage}}}}"
 
@@ -351,26 +351,26 @@ def _tables(figure: Figure) -> Iterator[str]:
     elif isinstance(figure, HeatMap):
         yield heat_tables(figure)
     elif isinstance(figure, Examples):
-        yield from _examples(figure)
+        yield from _example_texts(figure)
     else:
         tables = [grid_tables(grid) for grid in grids(figure) if grid.rows and grid.columns]
         yield from tables[:1] if isinstance(figure, Strips) else tables
         if not tables and not isinstance(figure, Headline | Statement):
             yield EMPTY_NOTE
     if isinstance(figure, Breakdown):
-        yield from _lines(figure)
+        yield from _row_texts(figure)
     if isinstance(figure, Headline) and figure.signature:
         yield rf"{{\scriptsize {latex(figure.signature, 1_000)}}}"
 
 
-def _lines(figure: Breakdown) -> Iterator[str]:
+def _row_texts(figure: Breakdown) -> Iterator[str]:
     """Yield the text below each row."""
     for row in figure.rows:
         if row.lines:
             yield rf"{{\small \textbf{{{latex(row.label)}}} {latex(' '.join(row.lines), 1_000)}}}"
 
 
-def _examples(figure: Examples) -> Iterator[str]:
+def _example_texts(figure: Examples) -> Iterator[str]:
     for example in figure.examples:
         lines = [rf"\textbf{{{latex(example.recipe)}}} on item {latex(example.item)}"]
         for name, side, prompt in example.sides:
@@ -381,7 +381,7 @@ def _examples(figure: Examples) -> Iterator[str]:
         yield r"\par ".join(lines)
 
 
-def _foot(study: Study) -> list[str]:
+def _closing_sections(study: Study) -> list[str]:
     parts = []
     if study.parts and study.protocol:
         rows = [
@@ -389,17 +389,17 @@ def _foot(study: Study) -> list[str]:
             for part in study.parts
         ]
         names = ("Part", "Run", "Cells", "Open it with")
-        parts += [r"\subsection*{Runs behind the figures}", grid_tables(_words(names, rows))]
+        parts += [r"\subsection*{Runs behind the figures}", grid_tables(_text_grid(names, rows))]
     if study.notes:
         parts += [r"\subsection*{Notes}", *(latex(note, 2_000) for note in study.notes)]
     if listed := methods(study):
         heads = ("Measure", "What it estimates", "Interval and test")
-        parts += [r"\subsection*{Methods}", grid_tables(_words(heads, listed))]
+        parts += [r"\subsection*{Methods}", grid_tables(_text_grid(heads, listed))]
     items = "\n".join(rf"\item {words(text)}" for text in guide(study))
     listing = rf"\begin{{itemize}}\setlength{{\itemsep}}{{0pt}}{items}\end{{itemize}}"
     return [*parts, r"\subsection*{How to read this}", rf"{{\small {listing}}}"]
 
 
-def _words(names: Iterable[str], rows: Iterable[tuple[Value, ...]]) -> Grid:
+def _text_grid(names: Iterable[str], rows: Iterable[tuple[Value, ...]]) -> Grid:
     columns = tuple(Column(name=name) for name in names)
     return Grid(name="", title="", columns=columns, rows=tuple(rows), labels=len(columns))

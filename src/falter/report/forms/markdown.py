@@ -36,14 +36,14 @@ from falter.report.words import (
 # Untrusted text made safe for Markdown.
 
 
-_ACTIVE = re.compile(r"^-|[\\`*_{}\[\]#!~$^]")
+_ACTIVE_CHARACTERS = re.compile(r"^-|[\\`*_{}\[\]#!~$^]")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "@": "&#64;"}
 _LINKS = re.compile(r":(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
 def text(raw: str, limit: int = 160) -> str:
     """Return the text on one line, clipped and escaped, so that Markdown shows it unchanged."""
-    plain = _ACTIVE.sub(r"\\\g<0>", line(raw, limit))
+    plain = _ACTIVE_CHARACTERS.sub(r"\\\g<0>", line(raw, limit))
     for character, entity in _ENTITIES.items():
         plain = plain.replace(character, entity)
     return _LINKS.sub(lambda match: f"&#{ord(match[0])};", plain) or "&nbsp;"
@@ -75,7 +75,7 @@ def as_markdown(study: Study) -> str:
         section = figure.section
         number = f"{place}. " if study.protocol and place else ""
         parts += _figure(figure, f"{'###' if section else '##'} {number}")
-    parts += _parts(study)
+    parts += _study_parts(study)
     if study.notes:
         parts += ["## Notes", *(f"> {text(note, 2_000)}" for note in study.notes)]
     parts += ["## How to read this", "\n".join(f"- {text(line, 800)}" for line in guide(study))]
@@ -92,24 +92,24 @@ def _figure(figure: Figure, level: str) -> Iterator[str]:
     if isinstance(figure, Headline):
         yield from _head_numbers(figure)
     elif isinstance(figure, Examples):
-        yield from _examples(figure)
+        yield from _example_texts(figure)
     elif not isinstance(figure, Statement):
         tables = [_table(grid) for grid in grids(figure) if grid.rows and grid.columns]
         yield from tables or ["Nothing was measured for this figure."]
     if isinstance(figure, Breakdown):
-        yield from _lines(figure)
+        yield from _row_texts(figure)
     yield from filter(None, [dashes(figure)])
 
 
-def _lines(figure: Breakdown) -> Iterator[str]:
+def _row_texts(figure: Breakdown) -> Iterator[str]:
     """Yield the text below each row."""
-    said = [
+    texts = [
         f"- **{text(row.label)}** {text(' '.join(row.lines), 1_000)}"
         for row in figure.rows
         if row.lines
     ]
-    if said:
-        yield "\n".join(said)
+    if texts:
+        yield "\n".join(texts)
 
 
 def _head_numbers(figure: Headline) -> Iterator[str]:
@@ -122,7 +122,7 @@ def _head_numbers(figure: Headline) -> Iterator[str]:
         yield f"`{code(figure.signature)}`"
 
 
-def _examples(figure: Examples) -> Iterator[str]:
+def _example_texts(figure: Examples) -> Iterator[str]:
     for example in figure.examples:
         yield f"**{text(example.recipe)}** on item {text(example.item)}"
         rows = []
@@ -143,18 +143,18 @@ def _table(grid: Grid) -> str:
         whole = f"{column.over}: {name}" if column.over and name else column.over or name
         heads.append(text(whole, 160))
         rule.append(":--" if at < grid.labels or column.unit == "text" else "--:")
-    rows = [[_cell(value, grid, at) for at, value in enumerate(row)] for row in grid.rows]
+    rows = [[_cell_text(value, grid, at) for at, value in enumerate(row)] for row in grid.rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rule, *rows))
 
 
-def _cell(value: Value, grid: Grid, at: int) -> str:
+def _cell_text(value: Value, grid: Grid, at: int) -> str:
     formatted = n.as_text(value, grid.columns[at].unit)
     if isinstance(value, str):
         return text(formatted)
     return formatted.replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _parts(study: Study) -> list[str]:
+def _study_parts(study: Study) -> list[str]:
     if not study.parts or not study.protocol:
         return []
     rows = ["| Part | Run | Cells | Open it with |", "|:--|:--|:--|:--|"]

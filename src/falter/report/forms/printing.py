@@ -60,18 +60,18 @@ def flow(text: str, width: int, indent: str = "") -> list[str]:
     A word that is wider than a line is split. Every line starts with `indent`.
     """
     room = max(1, width - cell_len(indent))
-    out, at = [""], 0
+    lines, at = [""], 0
     for word in text.split(" "):
         size = cell_len(word)
         if at and at + 1 + size > room:
-            out, at = [*out, ""], 0
+            lines, at = [*lines, ""], 0
         if size > room:
             *full, word = chop_cells(word, room)
-            out[-1:] = [*full, ""] if not out[-1] else [out[-1], *full, ""]
+            lines[-1:] = [*full, ""] if not lines[-1] else [lines[-1], *full, ""]
             size = cell_len(word)
-        out[-1] += f" {word}" if at else word
+        lines[-1] += f" {word}" if at else word
         at += size + (1 if at else 0)
-    return [f"{indent}{part}".replace("\xa0", " ").rstrip() for part in out]
+    return [f"{indent}{part}".replace("\xa0", " ").rstrip() for part in lines]
 
 
 Row = list[tuple[str, str]]
@@ -106,7 +106,7 @@ class Printer:
             self._print_flowing(text, min(self.width, MAX_PROSE_WIDTH), style)
 
     def rows(self, rows: Iterable[Row]) -> None:
-        self._print([self._styled(row) for row in rows])
+        self._print([self._styled_row(row) for row in rows])
 
     def plain(self, text: str) -> str:
         """Return the text, in ASCII if the terminal has no Unicode.
@@ -122,7 +122,7 @@ class Printer:
     def _print_flowing(self, text: str, width: int, style: str) -> None:
         self._print([Text(inert(part), style=style) for part in flow(self.plain(text), width)])
 
-    def _styled(self, row: Row) -> Text:
+    def _styled_row(self, row: Row) -> Text:
         text = Text()
         for part, style in row:
             text.append(self.plain(part), style=style)

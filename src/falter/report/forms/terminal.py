@@ -76,9 +76,9 @@ def terminal(study: Study, console: Console, names: Sequence[str] = ()) -> None:
             out.heading(line(figure.section, 200))
         section = figure.section or section
         number = f"{place}. " if study.protocol and place else ""
-        _figure(figure, number, scales, out)
+        _print_figure(figure, number, scales, out)
     _print_other_names(study, chosen, out)
-    _foot(study, out)
+    _print_foot(study, out)
 
 
 def terminal_figures(figures: Sequence[Figure], console: Console) -> None:
@@ -86,10 +86,10 @@ def terminal_figures(figures: Sequence[Figure], console: Console) -> None:
     out = Printer(console)
     scales = scales_of(figures)
     for figure in figures:
-        _figure(figure, "", scales, out)
+        _print_figure(figure, "", scales, out)
 
 
-def _figure(figure: Figure, number: str, scales: Mapping[str, Scale], out: Printer) -> None:
+def _print_figure(figure: Figure, number: str, scales: Mapping[str, Scale], out: Printer) -> None:
     if isinstance(figure, Statement):
         lead, style = ("Note: ", "yellow") if figure.kind in ("note", "warning") else ("", "")
         for place, words in enumerate(figure.text):
@@ -99,7 +99,7 @@ def _figure(figure: Figure, number: str, scales: Mapping[str, Scale], out: Print
             out.blank()
         return
     if isinstance(figure, Headline):
-        _headline(figure, out)
+        _print_headline(figure, out)
         return
     out.blank()
     out.heading(f"{number}{line(figure.title or figure.name, 160)}")
@@ -109,10 +109,10 @@ def _figure(figure: Figure, number: str, scales: Mapping[str, Scale], out: Print
     for words in figure.text:
         out.prose(line(words, 1_000))
     if isinstance(figure, Examples):
-        _examples(figure, out)
+        _print_examples(figure, out)
     elif not isinstance(figure, Forest):
         out.prose(about(figure), "dim")
-        _table(figure, out)
+        _print_table(figure, out)
     if isinstance(figure, Breakdown):
         for row in figure.rows:
             for words in row.lines:
@@ -120,7 +120,7 @@ def _figure(figure: Figure, number: str, scales: Mapping[str, Scale], out: Print
     out.prose(dashes(figure), "dim")
 
 
-def _headline(figure: Headline, out: Printer) -> None:
+def _print_headline(figure: Headline, out: Printer) -> None:
     """Print a line per number."""
     out.prose(line(" ".join(figure.text), 1_000), "dim")
     for number in figure.numbers:
@@ -129,7 +129,7 @@ def _headline(figure: Headline, out: Printer) -> None:
     out.prose(dashes(figure), "dim")
 
 
-def _examples(figure: Examples, out: Printer) -> None:
+def _print_examples(figure: Examples, out: Printer) -> None:
     """Print both prompts with their responses; the second prompt as a word diff."""
     for example in figure.examples:
         where = f"{line(example.recipe, 60)} on item {line(example.item, 60)}"
@@ -137,20 +137,20 @@ def _examples(figure: Examples, out: Printer) -> None:
         out.prose(f"{turned}{where}", "bold")
         asked = "".join(segment.before for segment in example.segments)
         out.prose(f"as asked: {line(asked, MAX_TEXT_CHARACTERS)}")
-        _side(example.baseline, out)
+        _print_side(example.baseline, out)
         if any(segment.kind == "edit" for segment in example.segments):
             out.prose(f"as changed: {line(word_diff(example.segments), MAX_TEXT_CHARACTERS)}")
-            _side(example.perturbed, out)
+            _print_side(example.perturbed, out)
         out.prose(f"expected: {line(example.expected, MAX_TEXT_CHARACTERS)}")
 
 
-def _side(side: Side, out: Printer) -> None:
+def _print_side(side: Side, out: Printer) -> None:
     out.prose(f"  {line(side.word, 60)}: {line(side.answer, MAX_TEXT_CHARACTERS)}")
     if side.reading:
         out.prose(f"  reading: {line(side.reading, MAX_TEXT_CHARACTERS)}")
 
 
-def _table(figure: Figure, out: Printer) -> None:
+def _print_table(figure: Figure, out: Printer) -> None:
     grid = as_grid(figure, out)
     if not grid.rows or not grid.columns:
         out.prose("Nothing was measured for this figure.")
@@ -171,7 +171,7 @@ def _print_other_names(study: Study, chosen: Collection[str], out: Printer) -> N
             out.prose("'falter report' with --figure NAME prints one, --html draws all.", "dim")
 
 
-def _foot(study: Study, out: Printer) -> None:
+def _print_foot(study: Study, out: Printer) -> None:
     if study.protocol and study.parts:
         out.blank()
         out.heading("Runs behind the figures")
@@ -204,7 +204,7 @@ _VERDICT_COLOURS = {"degraded": "bold red", "improved": "bold green"}
 def forest_rows(figure: Forest, scale: Scale, out: Printer) -> list[Row]:
     """Return a line per row; on a narrow screen the least important columns are left out."""
     rows = figure.rows
-    labels = [(INDENT if row.kind == "member" else "") + out.plain(_name(row)) for row in rows]
+    labels = [(INDENT if row.kind == "member" else "") + out.plain(_row_name(row)) for row in rows]
     numbers = [n.shown(row.estimate, figure.unit) if row.estimate else None for row in rows]
     levels = {row.estimate.level for row in rows if row.estimate}
     size = STRIP_WIDTH if out.width < MIN_WIDE_SCREEN else WIDE_STRIP_WIDTH
@@ -225,17 +225,17 @@ def forest_rows(figure: Forest, scale: Scale, out: Printer) -> list[Row]:
         ),
         *more_columns[:1],
         PrintedColumn(
-            head=_axis(scale, size, figure),
+            head=_axis_text(scale, size, figure),
             cells=[strip(row, scale, size) for row in rows],
             rank=3,
             left=True,
         ),
         *more_columns[1:],
     ]
-    return _forest_table(figure.of, labels, columns, out.width, [_styles(row) for row in rows])
+    return _forest_table(figure.of, labels, columns, out.width, [_row_styles(row) for row in rows])
 
 
-def _name(row: ForestRow) -> str:
+def _row_name(row: ForestRow) -> str:
     """Return the everyday name, followed by the label if the two differ."""
     name = line(row.label, 100)
     return f"{line(row.everyday, 60)} ({name})" if row.everyday not in ("", name) else name
@@ -268,13 +268,13 @@ def strip(row: ForestRow, scale: Scale, size: int) -> str:
     return "".join(cells)
 
 
-def _axis(scale: Scale, size: int, figure: Forest) -> str:
+def _axis_text(scale: Scale, size: int, figure: Forest) -> str:
     """Return the numbers at both ends of the drawing."""
     low, high = n.as_text(scale.low, figure.unit), n.as_text(scale.high, figure.unit)
     return low + " " * max(1, size - len(low) - len(high)) + high
 
 
-def _styles(row: ForestRow) -> tuple[str, str]:
+def _row_styles(row: ForestRow) -> tuple[str, str]:
     """Return the styles of a line and of its estimate; the dots repeat the colours' meaning."""
     base = "" if row.kind == "member" else "bold"
     estimate: Estimate | None = row.estimate
@@ -293,7 +293,7 @@ def _forest_table(
     natural = min(MAX_LABEL_WIDTH, PrintedColumn(head=head, cells=labels).width)
     fitting_columns, room = fitting(columns, width, min(MIN_LABEL_WIDTH, natural))
     room = max(1, min(room, natural))
-    rows = _lines([head], room, "dim", [(_cell(c.head, c), "dim") for c in fitting_columns])
+    rows = _wrapped_row([head], room, "dim", [(_cell(c.head, c), "dim") for c in fitting_columns])
     for number, (text, (style, accent)) in enumerate(zip(labels, styles, strict=True)):
         bare = text.removeprefix(INDENT)
         cells = [
@@ -301,7 +301,7 @@ def _forest_table(
             for at, column in enumerate(fitting_columns)
         ]
         label = flow(bare, room, text[: len(text) - len(bare)])
-        rows += _lines(label, room, style, cells)
+        rows += _wrapped_row(label, room, style, cells)
     return rows
 
 
@@ -309,7 +309,7 @@ def _cell(text: str, column: PrintedColumn | _Column) -> str:
     return " " * GAP + pad_text(text, column.width, left=column.left)
 
 
-def _lines(label: Sequence[str], room: int, style: str, cells: Row) -> list[Row]:
+def _wrapped_row(label: Sequence[str], room: int, style: str, cells: Row) -> list[Row]:
     """Return the lines of a row: the first line of its label with the cells, then other lines."""
     first, *rest = label
     return [
@@ -356,11 +356,11 @@ def grid_rows(grid: Grid, width: int, out: Printer) -> list[list[Row]]:
     )
     natural = max(cell_len(text) for text in (top, *labels))
     room = max(1, min(_MAX_GRID_LABEL_WIDTH, natural, width // 2))
-    laid = [
+    tables = [
         _column(at, grid, out, width - room - GAP) for at in range(grid.labels, len(grid.columns))
     ]
-    parts = split_columns([column.width + GAP for column in laid], width - room)
-    return [_grid_table(top, labels, room, [laid[at] for at in part]) for part in parts]
+    parts = split_columns([column.width + GAP for column in tables], width - room)
+    return [_grid_table(top, labels, room, [tables[at] for at in part]) for part in parts]
 
 
 def _column(at: int, grid: Grid, out: Printer, most: int) -> _Column:
@@ -383,17 +383,17 @@ def _grid_table(top: str, labels: Sequence[str], room: int, part: Sequence[_Colu
     rows: list[Row] = [[(" " * room + text, "dim")] for text in _shared_headings(part)]
     names = flow(top, room)
     height = max(len(names), *(len(column.head) for column in part))
-    heads = [_bottom_aligned(column.head, height) for column in part]
-    for at, name in enumerate(_bottom_aligned(names, height)):
+    heads = [_padded_above(column.head, height) for column in part]
+    for at, name in enumerate(_padded_above(names, height)):
         cells = [(_cell(head[at], c), "dim") for head, c in zip(heads, part, strict=True)]
-        rows += _lines([name], room, "dim", cells)
+        rows += _wrapped_row([name], room, "dim", cells)
     for number, label in enumerate(labels):
         cells = [(_cell(column.cells[number], column), column.styles[number]) for column in part]
-        rows += _lines(flow(label, room), room, "", cells)
+        rows += _wrapped_row(flow(label, room), room, "", cells)
     return rows
 
 
-def _bottom_aligned(lines: Sequence[str], height: int) -> list[str]:
+def _padded_above(lines: Sequence[str], height: int) -> list[str]:
     return [""] * (height - len(lines)) + list(lines)
 
 
@@ -405,7 +405,7 @@ def _shared_headings(part: Sequence[_Column]) -> list[str]:
         flow(over, width) if over else [] for (over, _), width in zip(groups, widths, strict=True)
     ]
     height = max(map(len, heads), default=0)
-    heads = [_bottom_aligned(head, height) for head in heads]
+    heads = [_padded_above(head, height) for head in heads]
     return [
         "".join(
             " " * GAP + pad_text(head[at], width, left=True)
@@ -426,35 +426,35 @@ _BAR_WIDTH = 28
 def as_grid(figure: Figure, out: Printer) -> Grid:
     """Return the single table that the terminal shows for a figure."""
     if isinstance(figure, HeatMap):
-        return _heat(figure)
+        return _heat_grid(figure)
     if isinstance(figure, Curves) and not figure.true_scale:
-        return _curves(figure, out.plain("▁") == "▁")
+        return _curves_grid(figure, out.plain("▁") == "▁")
     if isinstance(figure, Bars):
-        return _bars(figure, out)
+        return _bars_grid(figure, out)
     if isinstance(figure, Breakdown):
-        return _breakdown(figure, out)
+        return _breakdown_grid(figure, out)
     return grids(figure)[0]
 
 
-def _heat(figure: HeatMap) -> Grid:
+def _heat_grid(figure: HeatMap) -> Grid:
     """Return a table of the numbers; in points, a dot marks an interval that excludes zero."""
     columns = [Column(name=f"{figure.down} | {figure.across}")]
     columns += [Column(name=name, unit=figure.unit) for name in figure.columns]
     rows = [
-        (name, *(_value(cell, figure) for cell in cells))
+        (name, *(_heat_text(cell, figure) for cell in cells))
         for name, cells in zip(figure.rows, figure.cells, strict=True)
     ]
-    return _grid(figure, columns, rows)
+    return _grid_of(figure, columns, rows)
 
 
-def _value(cell: Estimate | None, figure: HeatMap) -> str | None:
+def _heat_text(cell: Estimate | None, figure: HeatMap) -> str | None:
     if cell is None:
         return None
     mark = " ●" if figure.unit == "points" and excludes_zero(cell) else ""
     return f"{n.shown(cell, figure.unit).value}{mark}"
 
 
-def _curves(figure: Curves, sparks: bool) -> Grid:
+def _curves_grid(figure: Curves, sparks: bool) -> Grid:
     """Return a table with a sparkline per curve, if `sparks`, and its value at every dose."""
     every = doses(figure)
     axis = axis_of(extents(e for c in figure.curves for _, e in c.points), figure.unit)
@@ -466,7 +466,7 @@ def _curves(figure: Curves, sparks: bool) -> Grid:
         values_by_dose = {x: e.value for x, e in curve.points}
         values = [values_by_dose.get(x) for x in every]
         label = " · ".join(filter(None, (curve.facet, curve.label)))
-        drawn = "".join(" " if v is None else _spark(axis.at(v)) for v in values)
+        drawn = "".join(" " if v is None else _spark_character(axis.at(v)) for v in values)
         cells = [
             (n.NO_VALUE if v is None else n.as_text(v, figure.unit))
             if x in values_by_dose
@@ -474,14 +474,14 @@ def _curves(figure: Curves, sparks: bool) -> Grid:
             for x, v in zip(every, values, strict=True)
         ]
         rows.append((label, *([drawn] if sparks else []), *cells))
-    return _grid(figure, columns, rows if every else [])
+    return _grid_of(figure, columns, rows if every else [])
 
 
-def _spark(at: float) -> str:
+def _spark_character(at: float) -> str:
     return _SPARKS[min(len(_SPARKS) - 1, math.floor(at * len(_SPARKS)))]
 
 
-def _bars(figure: Bars, out: Printer) -> Grid:
+def _bars_grid(figure: Bars, out: Printer) -> Grid:
     """Return a table with each bar drawn in characters, its share, and its parts."""
     most = max((sum(map(visible_length, bar.parts)) for bar in figure.bars), default=0.0) or 1.0
     rows = []
@@ -493,10 +493,10 @@ def _bars(figure: Bars, out: Printer) -> Grid:
         sizes = [None if p is None else n.shown(p, figure.unit).text for p in bar.parts]
         rows.append((bar.label, picture, bar.share, *sizes))
     whole = Column(name=figure.share, unit="percent")
-    return _stacks(figure, (Column(name=figure.across), whole), rows, out)
+    return _stacked_grid(figure, (Column(name=figure.across), whole), rows, out)
 
 
-def _breakdown(figure: Breakdown, out: Printer) -> Grid:
+def _breakdown_grid(figure: Breakdown, out: Printer) -> Grid:
     """Return a table with each row drawn in characters around zero, its whole, and its parts."""
     reaches = [reach(row) for row in figure.rows]
     below = max((low for low, _ in reaches), default=0.0)
@@ -507,10 +507,10 @@ def _breakdown(figure: Breakdown, out: Printer) -> Grid:
         (r.label, _signed_blocks(r, scale, left), r.whole, *r.parts) for r in figure.rows
     ]
     whole = Column(name=figure.whole, unit=figure.unit)
-    return _stacks(figure, (Column(name="parts"), whole), rows, out)
+    return _stacked_grid(figure, (Column(name="parts"), whole), rows, out)
 
 
-def _stacks(
+def _stacked_grid(
     figure: Bars | Breakdown,
     columns: Sequence[Column],
     rows: Sequence[tuple[Value, ...]],
@@ -525,7 +525,7 @@ def _stacks(
     parts = [Column(name=name, unit=figure.unit) for name in names]
     if not draw:
         columns, rows = columns[1:], [(label, *cells) for label, _, *cells in rows]
-    return _grid(figure, [Column(name=""), *columns, *parts], rows)
+    return _grid_of(figure, [Column(name=""), *columns, *parts], rows)
 
 
 def _signed_blocks(row: BreakdownRow, scale: float, left: int) -> str:
@@ -539,5 +539,5 @@ def _signed_blocks(row: BreakdownRow, scale: float, left: int) -> str:
     return f"{minus[-left:] if left else '':\xa0>{left}}│{plus}"
 
 
-def _grid(figure: Figure, columns: Sequence[Column], rows: Sequence[tuple[Value, ...]]) -> Grid:
+def _grid_of(figure: Figure, columns: Sequence[Column], rows: Sequence[tuple[Value, ...]]) -> Grid:
     return Grid(name=figure.name, title=figure.title, columns=tuple(columns), rows=tuple(rows))
