@@ -11,7 +11,7 @@ from falter.records.errors import EndpointError, PreflightError, refusal
 from falter.records.types import Message
 
 CACHE_CONTROL = {"cache_control": {"type": "ephemeral"}}
-OPENAPI = frozenset({
+OPENAPI_KEYS = frozenset({
     "type", "format", "title", "description", "nullable", "enum", "items", "minItems", "maxItems",
     "properties", "required", "minProperties", "maxProperties", "minLength", "maxLength", "pattern",
     "example", "anyOf", "propertyOrdering", "default", "minimum", "maximum",
@@ -50,7 +50,7 @@ def anthropic_turns(messages: tuple[Message, ...], keeps: bool) -> tuple[Any, li
     text = system_text(messages)
     turns: list[dict[str, Any]] = []
     for side, parts in sides(messages):
-        blocks = [_block(*part) for part in parts]
+        blocks = [_content_block(*part) for part in parts]
         if side == "user" and turns and turns[-1]["content"][0]["type"] == "tool_result":
             turns[-1]["content"] += blocks
         elif side != "system":
@@ -68,7 +68,7 @@ def anthropic_turns(messages: tuple[Message, ...], keeps: bool) -> tuple[Any, li
     return system, turns
 
 
-def _block(kind: str, value: Any) -> dict[str, Any]:
+def _content_block(kind: str, value: Any) -> dict[str, Any]:
     if kind == "text":
         return {"type": "text", "text": value}
     if kind == "call":
@@ -122,7 +122,7 @@ def gemini_declaration(text: str, plain: bool) -> dict[str, Any]:
 
 def _require_plain(schema: Any, tool: str) -> None:
     """Raise `EndpointError` for a schema with keys that Gemini's `parameters` does not take."""
-    rest = set(schema) - OPENAPI if isinstance(schema, dict) else {"true or false"}
+    rest = set(schema) - OPENAPI_KEYS if isinstance(schema, dict) else {"true or false"}
     if not rest and isinstance(schema.get("type"), list):
         rest = {"a list of types"}
     if rest:

@@ -49,7 +49,7 @@ class Responses(HttpClient):
         """Return the response to a request, or a response with the reason of its failure."""
         stop = request.sampling.stop
         return await self.transport.answer(
-            request, self._url, self._body, lambda data: _read(data, stop)
+            request, self._url, self._body, lambda data: _read_reply(data, stop)
         )
 
     def _body(self, request: Request) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class Responses(HttpClient):
         return {name: value for name, value in fields.items() if value is not None}
 
 
-def _read(data: Any, stop: tuple[str, ...]) -> Answer:
+def _read_reply(data: Any, stop: tuple[str, ...]) -> Answer:
     """Return the answer in a reply: its text or refusal, reasoning summaries and calls."""
     if data.get("status") == "failed":
         raise UnusableAnswer(f"failed: {data.get('error')}")

@@ -17,7 +17,7 @@ from typing import Any
 from falter.clients.answers import Answer
 from falter.clients.base import BatchClient
 from falter.clients.permits import server_of
-from falter.clients.settings import SECRET, ClientSettings, OptionTable, clients, require
+from falter.clients.settings import SECRET_NAME, ClientSettings, OptionTable, clients, require
 from falter.records.errors import InvalidValue, PreflightError, UnknownName
 from falter.records.interfaces import Capabilities, Client
 from falter.records.types import ContinuationScore, Model, Request
@@ -111,7 +111,7 @@ class LmEval(BatchClient):
 
 
 def _check_arguments(kind: str, arguments: str) -> None:
-    secret = SECRET.search(arguments)
+    secret = SECRET_NAME.search(arguments)
     if secret:
         raise InvalidValue(
             "name", f"{kind},…{secret[0]}=…", "arguments without keys or passwords",
