@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from falter.records.chats import Part, json_line, openai_tools, sides, system_text, turns
+from falter.records.chats import Part, json_line, merged_turns, openai_tools, system_text, turns
 from falter.records.errors import EndpointError, PreflightError, refusal
 from falter.records.types import Message
 
@@ -49,7 +49,7 @@ def anthropic_turns(messages: tuple[Message, ...], keeps: bool) -> tuple[Any, li
     """
     text = system_text(messages)
     turns: list[dict[str, Any]] = []
-    for side, parts in sides(messages):
+    for side, parts in merged_turns(messages):
         blocks = [_content_block(*part) for part in parts]
         if side == "user" and turns and turns[-1]["content"][0]["type"] == "tool_result":
             turns[-1]["content"] += blocks
@@ -93,7 +93,7 @@ def gemini_contents(messages: Sequence[Message], signs: bool) -> Iterator[dict[s
     sent as an object whenever it parses, a perturbation that breaks its JSON would change its form.
     """
     names = {"": ""}
-    for side, parts in sides(messages):
+    for side, parts in merged_turns(messages):
         made: list[dict[str, Any]] = []
         for kind, value in parts:
             if kind == "text":
