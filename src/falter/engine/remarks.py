@@ -10,7 +10,7 @@ from itertools import islice
 from falter.analysis.meaning_checks import answer_places
 from falter.engine.chats import has_targets
 from falter.engine.resolving import PanelPlan, Resolved
-from falter.perturbations.controls import FROM_TARGETS
+from falter.perturbations.controls import TARGET_CONTROLS
 from falter.perturbations.recipes import reaches_demonstrations
 from falter.records.planning import Condition
 from falter.records.types import Demonstration, Item
@@ -58,7 +58,7 @@ def unmade_controls(resolved: Resolved) -> list[str]:
     remarks: dict[str, None] = {}
     for panel in resolved.panels:
         steps = [step.name for condition in panel.conditions for step in condition.recipe.steps]
-        names = [name for name in dict.fromkeys(steps) if name in FROM_TARGETS]
+        names = [name for name in dict.fromkeys(steps) if name in TARGET_CONTROLS]
         if names and not has_targets(panel.task):
             said = (
                 f"{', '.join(names)} change nothing in {panel.task.name}: they need correct "
