@@ -25,7 +25,7 @@ from falter.records.types import Model, Request, Response, Sampling, Usage
 MAX_REASON_CHARACTERS = 500
 OPTIONS = OptionTable.of("inspect")
 REASONS = {"max_tokens": "length", "model_length": "length"}
-_OF_KEYS = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)\Z", re.IGNORECASE)
+_KEY_VARIABLE = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)\Z", re.IGNORECASE)
 
 
 class Inspect(BaseClient):
@@ -175,7 +175,7 @@ class Inspect(BaseClient):
         """
         for name, value in sorted(os.environ.items(), key=lambda pair: -len(pair[1])):
             own = name in (self._settings.api_key_env, self.key_variable)
-            if value and (own or (len(value) >= MIN_SECRET_LENGTH and _OF_KEYS.search(name))):
+            if value and (own or (len(value) >= MIN_SECRET_LENGTH and _KEY_VARIABLE.search(name))):
                 text = text.replace(value, "…")
         return text
 
