@@ -215,7 +215,7 @@ MeaningCheck = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeaningFlag:
-    """One difference in meaning: what was lost, or, behind a plus sign, what was added."""
+    """One difference in meaning: the lost text, or the added text after a plus sign."""
 
     check: MeaningCheck
     lost: str
