@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from falter.perturbations import spelling
-from falter.perturbations.spelling import PLACES, band_of, misspelt_by_model, place_of
+from falter.perturbations.spelling import WORD_PLACES, band_of, misspelt_by_model, place_of
 from falter.perturbations.vocabulary import keyboard
 from falter.records.rng import Rng
 from falter.text.names import common_words
@@ -205,7 +205,7 @@ def place_factors(
             expected["swap"][place] += by_context[f"swap {right[at : at + 2]}"]
     return {
         kind: [round(made[kind][p] / expected[kind][p], 4) if expected[kind][p] else 0.0
-               for p in PLACES]
+               for p in WORD_PLACES]
         for kind in made
     }  # fmt: skip
 
@@ -215,7 +215,7 @@ def balanced(model: dict[str, Any], found: Sequence[Pair]) -> dict[str, Any]:
 
     Rates are of letters, but an edit is drawn among those that one word allows.
     """
-    for cached in (spelling._model, spelling._rates, spelling._weighted_misspellings):
+    for cached in (spelling._typo_model, spelling._edit_rates, spelling._weighted_misspellings):
         cached.cache_clear()
     rng, made = Rng(0), Counter[str]()
     real = Counter(step.kind for right, wrong in found for step in letter_edits(right, wrong))

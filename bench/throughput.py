@@ -166,11 +166,11 @@ def ours(folder: str, url: str, connections: int) -> None:
 
 def look_up(folder: str) -> None:
     """Asking the store which of its planned ids are missing."""
-    from falter.store.encoding import name_of
+    from falter.store.encoding import id_text
     from falter.store.store import Store
 
     with Store(Path(folder) / "falter.db") as store:
-        keys = [name_of(key) for (key,) in store.db.execute("SELECT key FROM cells")]
+        keys = [id_text(key) for (key,) in store.db.execute("SELECT key FROM cells")]
         started = time.perf_counter()
         for start in range(0, len(keys), 64):
             store.missing(keys[start : start + 64])

@@ -129,7 +129,7 @@ def test_a_run_ends_where_engines_only_ever_end(
 def test_a_run_ends_where_no_engine_can_be_started_any_more(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("falter.clients.engines.PAUSES", (0.0,))
+    monkeypatch.setattr("falter.clients.engines.RESTART_PAUSES", (0.0,))
     host = Host(2, ends_after=4)
     host.startable = 3
     with pytest.raises(RunStopped, match=r"no engine is left, .* no memory is left"):

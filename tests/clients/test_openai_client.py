@@ -31,7 +31,7 @@ from falter.clients import ClientSettings, Transport, UnusableAnswer, clients, c
 from falter.clients.connection import is_loopback, normal_url, proxy_for
 from falter.clients.limiter import Limiter
 from falter.clients.openai import OpenAI, connect
-from falter.clients.openai_replies import Scoring, _spell, read_chat, read_completion
+from falter.clients.openai_replies import Scoring, _spell_prompt, read_chat, read_completion
 from falter.clients.retry import asked_wait, read_error
 from falter.clients.transport import listed_models
 from falter.records.codec import from_json, to_json
@@ -1429,7 +1429,7 @@ def test_an_echo_of_another_prompt_is_not_taken_for_this_one() -> None:
 )
 def test_tokens_spell_a_prompt(tokens: list[str], prompt: str, fits: bool) -> None:
     """Signs of tokenizers and parts of characters included; nonsense is soon given up."""
-    assert _spell(tokens, prompt) is fits
+    assert _spell_prompt(tokens, prompt) is fits
 
 
 def test_choices_out_of_order_are_put_in_order() -> None:

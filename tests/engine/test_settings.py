@@ -31,7 +31,7 @@ from falter.engine.config import (
     read_study_settings,
     spelled_flat,
 )
-from falter.engine.file_schema import EXAMPLE, _block, _lines, schema
+from falter.engine.file_schema import EXAMPLE, _block_schema, _setting_lines, schema
 from falter.engine.keywords import ExperimentSettings
 from falter.engine.resolving import resolve
 from falter.engine.setting_types import Place, Value
@@ -102,7 +102,7 @@ def test_an_example_is_what_its_setting_takes(name: str, tmp_path: Path) -> None
     (tmp_path / "prompt.txt").write_text("{q}")
     value = yaml.safe_load(f"{entry.name}: {entry.on or entry.off}")[entry.name]
     entry.shape.parse(value, Place(entry.name, tmp_path))
-    block = _block(Block(dict, **{entry.name: entry}))
+    block = _block_schema(Block(dict, **{entry.name: entry}))
     jsonschema.Draft202012Validator(block).validate({entry.name: value})
 
 
@@ -163,10 +163,10 @@ def test_a_setting_more_is_one_declaration() -> None:
     assert block.parse(PLAIN, Place()).patience == 2
     with pytest.raises(UnknownName, match="did you mean 'patience'"):
         block.parse({**PLAIN, "patiense": 3}, Place())
-    assert _block(block)["properties"]["patience"] == {
+    assert _block_schema(block)["properties"]["patience"] == {
         "type": "integer", "minimum": 1, "maximum": 9, "description": "hours to wait",
     }  # fmt: skip
-    assert list(_lines(option.setting, 20)) == ["#patience: 3        # hours to wait"]
+    assert list(_setting_lines(option.setting, 20)) == ["#patience: 3        # hours to wait"]
     assert option.setting.otherwise == "2"
 
 
@@ -194,7 +194,7 @@ def test_a_number_fits_within_its_bounds() -> None:
     """For the program and, where JSON has such a number, for the schema alike."""
     for name, value, fits in bounded():
         entry = SETTINGS[name]
-        said = jsonschema.Draft202012Validator(_block(Block(dict, **{entry.name: entry})))
+        said = jsonschema.Draft202012Validator(_block_schema(Block(dict, **{entry.name: entry})))
         if fits:
             assert entry.shape.parse(value, Place(name)) == value, name
         else:

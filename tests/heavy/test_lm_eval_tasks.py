@@ -16,7 +16,7 @@ import falter
 from falter.engine.config import read_experiment
 from falter.engine.resolving import resolve
 from falter.integrations.lm_eval_task import load
-from falter.integrations.prompt_pieces import cut
+from falter.integrations.prompt_pieces import split
 from falter.records import render
 from falter.records.errors import FalterError, TaskError, UnknownName
 from falter.tasks.task import Task
@@ -215,11 +215,11 @@ def test_a_row_that_cannot_be_shown_other_texts_is_searched_instead() -> None:
     def write(doc: dict[str, Any]) -> str:
         return {"long": "A question: "}[doc["kind"]] + doc["question"]
 
-    segments = cut(write(row), row, write)
+    segments = split(write(row), row, write)
     assert [(s.kind, s.text) for s in segments] == [
         ("instruction", "A question: "), ("input", "Where do penguins live?"),
     ]  # fmt: skip
-    (whole,) = cut("Nothing of it.", row, lambda _: "Nothing of it.")
+    (whole,) = split("Nothing of it.", row, lambda _: "Nothing of it.")
     assert (whole.kind, whole.field) == ("input", "text")
 
 

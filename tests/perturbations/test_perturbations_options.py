@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from falter.perturbations import apply_recipe, parse_step, perturb, perturbations
-from falter.perturbations.options import movable, refers
+from falter.perturbations.options import movable, referenced_options
 from falter.perturbations.recipes import Applied
 from falter.records.render import choice_block, continuations, messages, plain
 from falter.records.rng import Rng
@@ -278,7 +278,7 @@ def test_a_list_that_is_closed_stays(name: str) -> None:
 )
 def test_options_that_speak_of_others(text: str, expected: tuple[int, ...] | None) -> None:
     """What an option says of places and labels is recognised; ordinary words are not."""
-    assert refers(text, LABELS[:4]) == expected
+    assert referenced_options(text, LABELS[:4]) == expected
 
 
 def test_options_that_speak_of_others_keep_their_place() -> None:

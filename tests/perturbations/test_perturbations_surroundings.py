@@ -9,7 +9,7 @@ import pytest
 
 from falter.engine.task_loading import load_task
 from falter.perturbations import apply_recipe, parse_step, perturb
-from falter.perturbations.surroundings import KINDS, pool
+from falter.perturbations.surroundings import PIECE_KINDS, pool
 from falter.records.chats import chat_sections, turns
 from falter.records.render import messages, plain
 from falter.records.types import Prompt, Recipe, Section
@@ -29,7 +29,7 @@ def chat(said: str, system: str = "You help.") -> Prompt:
     return Prompt(sections=chat_sections(said_and_told))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PIECE_KINDS)
 def test_pieces_around_a_prompt_hold_no_number_and_no_negation(kind: str) -> None:
     pieces = ["\n".join(piece) if isinstance(piece, list) else piece for piece in pool(kind)]
     assert len(set(pieces)) == len(pieces) >= 8

@@ -10,7 +10,7 @@ from falter.cli.app import invoke
 from falter.records.errors import StoreError, UnknownName, UsageError
 from falter.records.ids import short
 from falter.store.batches import Batches
-from falter.store.encoding import blob
+from falter.store.encoding import id_bytes
 from falter.store.maintenance import prune, verify
 from falter.store.store import Store
 from falter.store.studies import studies
@@ -81,7 +81,7 @@ def test_answers_stay_for_a_run_that_was_interrupted_before_its_plan_was_whole(
     with Store(path) as store:  # as a kill leaves it: the plan's last cells are not there yet
         number = store.number(begun)
         store.db.execute(
-            "UPDATE runs SET planned = 0, finished_at = NULL WHERE id = ?", (blob(begun),)
+            "UPDATE runs SET planned = 0, finished_at = NULL WHERE id = ?", (id_bytes(begun),)
         )
         store.db.execute("DELETE FROM cells WHERE run = ? AND sequence >= 10", (number,))
     answers = held(path)["responses"]

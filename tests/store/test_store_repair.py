@@ -12,7 +12,7 @@ from test_store import fill
 
 from falter.cli.app import invoke
 from falter.records.errors import FalterError, StoreError
-from falter.store.encoding import cell_mark
+from falter.store.encoding import cell_checksum
 from falter.store.maintenance import repair, verify
 from falter.store.store import PlannedCell, Store
 from samples import RUN, answer, requests
@@ -166,7 +166,7 @@ def test_keys_are_bound_to_their_prompts_by_more_than_a_mark(path: Path) -> None
         for cell in ((*first[:8], second[8]), (*second[:8], first[8])):
             store.db.execute(
                 "UPDATE cells SET key = ?, mark = ? WHERE sequence = ?",
-                (cell[8], cell_mark(cell), cell[2]),
+                (cell[8], cell_checksum(cell), cell[2]),
             )
         assert len(verify(store).problems) == 2
 

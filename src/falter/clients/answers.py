@@ -25,8 +25,8 @@ MAX_CONTAINERS = 3_000_000
 """Maximum number of brackets in a reply; each may become a list of 56 bytes in memory."""
 MAX_TOKEN_COUNT = 10_000_000
 """Largest token count that is believed: no request takes more tokens."""
-THOUGHT = re.compile(r"\s*<think>(?P<inside>.*?)(?:(?P<end></think>)|\Z)", re.S)
-END = "</think>"
+REASONING_BLOCK = re.compile(r"\s*<think>(?P<inside>.*?)(?:(?P<end></think>)|\Z)", re.S)
+REASONING_END = "</think>"
 MAX_CALLS = 128
 """Maximum number of calls of one response that are kept."""
 
@@ -77,14 +77,14 @@ class Answer:
             scores=scores,
             finish_reason=finish_reason[:100] if isinstance(finish_reason, str) else None,
             usage=Usage(
-                prompt_tokens=_count(prompt_tokens),
-                completion_tokens=_count(completion_tokens),
-                reasoning_tokens=_count(reasoning_tokens),
-                cached_tokens=_count(cached_tokens),
+                prompt_tokens=_token_count(prompt_tokens),
+                completion_tokens=_token_count(completion_tokens),
+                reasoning_tokens=_token_count(reasoning_tokens),
+                cached_tokens=_token_count(cached_tokens),
             ),
-            served_by=_short(served_by),
+            served_by=_shortened(served_by),
             reasoning=reasoning if isinstance(reasoning, str) else None,
-            request_id=_short(request_id),
+            request_id=_shortened(request_id),
             value=value,
             calls=calls_of(calls),
         )
@@ -139,14 +139,14 @@ def calls_of(values: Any) -> tuple[Call, ...]:
     return tuple(
         Call(
             name=str(without_surrogates(call["name"][:200])),
-            arguments=_arguments(call.get("arguments")),
+            arguments=_arguments_json(call.get("arguments")),
         )
         for call in calls
         if isinstance(call, Mapping) and isinstance(call.get("name"), str)
     )
 
 
-def _arguments(value: Any) -> str:
+def _arguments_json(value: Any) -> str:
     if value is None or isinstance(value, str):
         return (without_surrogates(value) or "{}")[:MAX_TEXT_CHARACTERS]
     try:
@@ -171,7 +171,7 @@ def read_json(raw: bytes) -> Any:
             raise
         # Unlike orjson, json takes a lone surrogate such as "\ud83d".
         try:
-            halved = json.loads(raw, parse_constant=_refuse_constant, parse_int=_bounded)
+            halved = json.loads(raw, parse_constant=_refuse_constant, parse_int=_bounded_number)
             data = orjson.loads(without_surrogates(json.dumps(halved, ensure_ascii=False)) or "")
         except (ValueError, RecursionError):
             raise error from None
@@ -184,7 +184,7 @@ class TooLargeJson(ValueError):
     """JSON that exceeds the bounds; sending the request again would not help."""
 
 
-def _bounded(digits: str) -> int | float:
+def _bounded_number(digits: str) -> int | float:
     return int(digits) if len(digits) < 19 else float(digits)
 
 
@@ -210,16 +210,16 @@ def split_reasoning(text: str) -> tuple[str, str, bool]:
     the prompt, all text before the first `</think>` is reasoning. Later blocks are part of the
     text. If a block is not closed, the text is empty.
     """
-    inside: list[str] = []
-    if END in text and "<think>" not in text[: text.index(END)]:
-        before, _, text = text.partition(END)
-        inside.append(before.strip())
-    while block := THOUGHT.match(text):
-        inside.append(block["inside"].strip())
+    reasoning: list[str] = []
+    if REASONING_END in text and "<think>" not in text[: text.index(REASONING_END)]:
+        before, _, text = text.partition(REASONING_END)
+        reasoning.append(before.strip())
+    while block := REASONING_BLOCK.match(text):
+        reasoning.append(block["inside"].strip())
         text = text[block.end() :]
         if block["end"] is None:
-            return "", "\n".join(inside), False
-    return (text.lstrip() if inside else text), "\n".join(inside), True
+            return "", "\n".join(reasoning), False
+    return (text.lstrip() if reasoning else text), "\n".join(reasoning), True
 
 
 def stop_at(text: str, stop: Sequence[str]) -> int | None:
@@ -227,12 +227,12 @@ def stop_at(text: str, stop: Sequence[str]) -> int | None:
     return min((at for word in stop if (at := text.find(word)) >= 0), default=None)
 
 
-def _count(value: Any) -> int:
+def _token_count(value: Any) -> int:
     """Return a number of tokens, or 0 if the value is no plausible count."""
     return value if type(value) is int and 0 < value <= MAX_TOKEN_COUNT else 0
 
 
-def _short(value: Any) -> str | None:
+def _shortened(value: Any) -> str | None:
     return value[:200] if isinstance(value, str) and value else None
 
 

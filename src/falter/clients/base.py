@@ -110,20 +110,20 @@ class Batcher(Generic[Q, A]):
         kind: Callable[[Q], Hashable] = lambda _: None,
         recover: Callable[[], None] = lambda: None,
     ) -> None:
-        self._answer = answer
-        self._most = most
-        self._kind = kind
+        self._answer_batch = answer
+        self._max_batch = most
+        self._kind_of = kind
         self._recover = recover
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
-        self._waiting: list[tuple[Q, asyncio.Future[A]]] = []
-        self._serving: asyncio.Task[None] | None = None
+        self._queue: list[tuple[Q, asyncio.Future[A]]] = []
+        self._worker: asyncio.Task[None] | None = None
 
     async def ask(self, question: Q) -> A:
         """Return the answer to a question, or raise the question's exception."""
         future: asyncio.Future[A] = asyncio.get_running_loop().create_future()
-        self._waiting.append((question, future))
-        if self._serving is None or self._serving.done():
-            self._serving = asyncio.create_task(self._serve())
+        self._queue.append((question, future))
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._serve())
         return await future
 
     async def call(self, work: Callable[[], T]) -> T:
@@ -132,19 +132,19 @@ class Batcher(Generic[Q, A]):
 
     async def close(self) -> None:
         """Cancel all questions, and wait until the engine has finished its current batch."""
-        if self._serving is not None:
-            self._serving.cancel()
-        for _, future in self._waiting:
+        if self._worker is not None:
+            self._worker.cancel()
+        for _, future in self._queue:
             future.cancel()
-        self._waiting.clear()
+        self._queue.clear()
         await asyncio.to_thread(self._pool.shutdown, wait=True, cancel_futures=True)
 
     async def _serve(self) -> None:
         await asyncio.sleep(0)  # let other tasks that are ready add their questions
-        while batch := self._next():
+        while batch := self._next_batch():
             outcomes: Sequence[A | Exception]
             try:
-                outcomes = await self.call(partial(self._outcomes, [q for q, _ in batch]))
+                outcomes = await self.call(partial(self._compute, [q for q, _ in batch]))
             except asyncio.CancelledError:
                 for _, future in batch:
                     future.cancel()
@@ -159,21 +159,21 @@ class Batcher(Generic[Q, A]):
                 else:
                     future.set_result(outcome)
 
-    def _next(self) -> list[tuple[Q, asyncio.Future[A]]]:
+    def _next_batch(self) -> list[tuple[Q, asyncio.Future[A]]]:
         """Take the next batch: questions of one kind in order, without cancelled questions."""
         batch: list[tuple[Q, asyncio.Future[A]]] = []
         later: list[tuple[Q, asyncio.Future[A]]] = []
-        for question, future in self._waiting:
+        for question, future in self._queue:
             if future.done():
                 continue
-            fits = not batch or self._kind(question) == self._kind(batch[0][0])
-            (batch if fits and len(batch) < self._most else later).append((question, future))
-        self._waiting = later
+            fits = not batch or self._kind_of(question) == self._kind_of(batch[0][0])
+            (batch if fits and len(batch) < self._max_batch else later).append((question, future))
+        self._queue = later
         return batch
 
-    def _outcomes(self, questions: Sequence[Q]) -> Sequence[A | Exception]:
+    def _compute(self, questions: Sequence[Q]) -> Sequence[A | Exception]:
         try:
-            answers = self._answer(questions)
+            answers = self._answer_batch(questions)
             if len(answers) != len(questions):
                 raise ValueError(
                     f"the model returned {len(answers)} responses to {len(questions)} requests"
@@ -188,7 +188,7 @@ class Batcher(Generic[Q, A]):
         if alone:
             return failures
         half = len(questions) // 2
-        return [*self._outcomes(questions[:half]), *self._outcomes(questions[half:])]
+        return [*self._compute(questions[:half]), *self._compute(questions[half:])]
 
 
 class BatchClient(BaseClient):
@@ -201,7 +201,7 @@ class BatchClient(BaseClient):
     def __init__(self, *, most: int, name: str) -> None:
         self._loaded = False
         self._batcher: Batcher[Request, Response] = Batcher(
-            self._responses,
+            self._timed_responses,
             most=most,
             name=name,
             kind=lambda request: request.scores,
@@ -260,7 +260,7 @@ class BatchClient(BaseClient):
             self.load()
             self._loaded = True
 
-    def _responses(self, requests: Sequence[Request]) -> list[Response | Exception]:
+    def _timed_responses(self, requests: Sequence[Request]) -> list[Response | Exception]:
         """Return responses in order; each latency is an equal share of the batch's time."""
         started = time.perf_counter()
         answers = self.answer(requests)

@@ -20,11 +20,11 @@ from falter.records.types import Request
 
 # A name comes from a server and is put into a URL with the key in the header: "batch_68a1-x" is
 # taken, "../files", "batches/123" and "x?y" are not.
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}")
+BATCH_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}")
 """Pattern of valid names of batches and files; no such name leads to another path of the server."""
-NO_BATCHES = (404, 405, 501)
+NO_BATCHES_STATUSES = (404, 405, 501)
 
-Body = Callable[[Request], Any]
+Build = Callable[[Request], Any]
 Read = Callable[[Any], Answer]
 
 
@@ -45,7 +45,7 @@ class ProviderBatches(ABC):
     cursor = "after"
     newest_first = True
 
-    def __init__(self, transport: Transport, body: Body, read: Read) -> None:
+    def __init__(self, transport: Transport, body: Build, read: Read) -> None:
         self._transport, self._body, self._read = transport, body, read
 
     @property
@@ -78,7 +78,7 @@ class ProviderBatches(ABC):
         try:
             await self.call(f"{self.path}?{self.page_size}=1")
         except RequestRefused as error:
-            if error.status in NO_BATCHES:
+            if error.status in NO_BATCHES_STATUSES:
                 raise refusal(
                     PreflightError, "clients.no_batch_api", base_url=base_url, status=error.status
                 ) from error
@@ -171,7 +171,7 @@ def timestamp(value: Any) -> float | None:
 
 def is_name(value: Any) -> bool:
     """Return True if the value is a valid name of a batch or file."""
-    return isinstance(value, str) and NAME.fullmatch(value) is not None
+    return isinstance(value, str) and BATCH_NAME.fullmatch(value) is not None
 
 
 def answered(key: str, data: Any, read: Read, asked: str) -> BatchLine:

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from falter.records.chats import Part, json_line, openai_tools, sides, system_text, turns
+from falter.records.chats import Part, json_line, merged_turns, openai_tools, system_text, turns
 from falter.records.errors import EndpointError, PreflightError, refusal
 from falter.records.types import Message
 
 CACHE_CONTROL = {"cache_control": {"type": "ephemeral"}}
-OPENAPI = frozenset({
+OPENAPI_KEYS = frozenset({
     "type", "format", "title", "description", "nullable", "enum", "items", "minItems", "maxItems",
     "properties", "required", "minProperties", "maxProperties", "minLength", "maxLength", "pattern",
     "example", "anyOf", "propertyOrdering", "default", "minimum", "maximum",
@@ -49,8 +49,8 @@ def anthropic_turns(messages: tuple[Message, ...], keeps: bool) -> tuple[Any, li
     """
     text = system_text(messages)
     turns: list[dict[str, Any]] = []
-    for side, parts in sides(messages):
-        blocks = [_block(*part) for part in parts]
+    for side, parts in merged_turns(messages):
+        blocks = [_content_block(*part) for part in parts]
         if side == "user" and turns and turns[-1]["content"][0]["type"] == "tool_result":
             turns[-1]["content"] += blocks
         elif side != "system":
@@ -68,7 +68,7 @@ def anthropic_turns(messages: tuple[Message, ...], keeps: bool) -> tuple[Any, li
     return system, turns
 
 
-def _block(kind: str, value: Any) -> dict[str, Any]:
+def _content_block(kind: str, value: Any) -> dict[str, Any]:
     if kind == "text":
         return {"type": "text", "text": value}
     if kind == "call":
@@ -93,7 +93,7 @@ def gemini_contents(messages: Sequence[Message], signs: bool) -> Iterator[dict[s
     sent as an object whenever it parses, a perturbation that breaks its JSON would change its form.
     """
     names = {"": ""}
-    for side, parts in sides(messages):
+    for side, parts in merged_turns(messages):
         made: list[dict[str, Any]] = []
         for kind, value in parts:
             if kind == "text":
@@ -122,7 +122,7 @@ def gemini_declaration(text: str, plain: bool) -> dict[str, Any]:
 
 def _require_plain(schema: Any, tool: str) -> None:
     """Raise `EndpointError` for a schema with keys that Gemini's `parameters` does not take."""
-    rest = set(schema) - OPENAPI if isinstance(schema, dict) else {"true or false"}
+    rest = set(schema) - OPENAPI_KEYS if isinstance(schema, dict) else {"true or false"}
     if not rest and isinstance(schema.get("type"), list):
         rest = {"a list of types"}
     if rest:

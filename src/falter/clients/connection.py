@@ -22,12 +22,12 @@ from falter.clients.retry import Outcome
 from falter.records.errors import InvalidValue
 
 JSON = "application/json"
-ENDPOINTS = ("chat/completions", "completions", "models")
+ENDPOINT_PATHS = ("chat/completions", "completions", "models")
 """Paths that users most often paste along with a base URL."""
 MAX_MESSAGE_CHARACTERS = 500  # characters
 MAX_BODY_BYTES = 32 * 2**20
 """Maximum size of a reply, more than an answer can reasonably have: a server may send for ever."""
-SECRET_LENGTH = 8
+MIN_SECRET_LENGTH = 8
 """Minimum length of a key that is masked in texts. A shorter key is a placeholder ("EMPTY"), which
 occurs in texts by chance."""
 
@@ -66,31 +66,31 @@ class Connection:
             "Content-Type": JSON, "Accept-Encoding": "identity", "User-Agent": "falter", **headers,
         }  # fmt: skip
         # Short secrets occur in texts by chance.
-        self._secrets = tuple(secret for secret in secrets if len(secret) >= SECRET_LENGTH)
-        self._written = {
+        self._secrets = tuple(secret for secret in secrets if len(secret) >= MIN_SECRET_LENGTH)
+        self._secret_forms = {
             form
             for secret in self._secrets
             for form in (secret.encode(), orjson.dumps(secret)[1:-1])
         }
         self._session: aiohttp.ClientSession | None = None
         self._deadlines: _Deadlines | None = None
-        self._always: dict[str, Any] = {}
+        self._options: dict[str, Any] = {}
 
     async def post(self, url: URL, body: bytes) -> Reply | Outcome:
         """Make one attempt to post a body; the time-out ends the attempt."""
-        session, deadlines = self._open()
+        session, deadlines = self._session_and_deadlines()
         task = deadlines.start()
         try:
             # aiohttp warns about large bodies that are bytes, and sends files in pieces.
             data = body if len(body) < 2**20 else io.BytesIO(body)
-            return await self._reply(await session.post(url, data=data, **self._always))
+            return await self._read_reply(await session.post(url, data=data, **self._options))
         # A time-out arrives as a cancellation, and so does Ctrl-C, which has to end the task.
         except asyncio.CancelledError:
             if not deadlines.is_over(task):
                 raise
-            return self._broken(TimeoutError(), self._timeout)
+            return self._failed_attempt(TimeoutError(), self._timeout)
         except CONNECTION_ERRORS as error:
-            return self._broken(error, self._timeout)
+            return self._failed_attempt(error, self._timeout)
         finally:
             deadlines.stop(task)
 
@@ -104,35 +104,35 @@ class Connection:
         most: int | None = None,
     ) -> Reply | Outcome:
         """Make one attempt at another endpoint: a GET, or a POST of a body of this content type."""
-        session, _ = self._open()
+        session, _ = self._session_and_deadlines()
         method, data = ("GET", None) if body is None else ("POST", io.BytesIO(body))
         headers = None if body is None else {"Content-Type": kind}
         limit = aiohttp.ClientTimeout(total=seconds)
         try:
             response = await session.request(
-                method, url, data=data, headers=headers, timeout=limit, **self._always
+                method, url, data=data, headers=headers, timeout=limit, **self._options
             )
-            return await self._reply(response, most)
+            return await self._read_reply(response, most)
         except CONNECTION_ERRORS as error:
-            return self._broken(error, seconds, most)
+            return self._failed_attempt(error, seconds, most)
 
     async def lines(self, url: URL, silence: float) -> AsyncIterator[bytes | Reply | Outcome]:
         """Yield the lines of a file as they arrive, and last the failure, if there is one.
 
         `silence` is the maximum time in seconds without a byte.
         """
-        session, _ = self._open()
+        session, _ = self._session_and_deadlines()
         limit = aiohttp.ClientTimeout(total=None, sock_connect=silence, sock_read=silence)
         try:
-            response = await session.get(url, timeout=limit, **self._always)
+            response = await session.get(url, timeout=limit, **self._options)
             if response.status >= 300:
-                yield await self._reply(response)
+                yield await self._read_reply(response)
                 return
-            async with contextlib.aclosing(_lines(response)) as lines:
+            async with contextlib.aclosing(_body_lines(response)) as lines:
                 async for line in lines:
                     yield self._without_secrets(line)
         except CONNECTION_ERRORS as error:
-            yield self._broken(error, silence)
+            yield self._failed_attempt(error, silence)
 
     async def close(self) -> None:
         """Close the connections. Safe to call twice; the next request opens new ones."""
@@ -171,15 +171,15 @@ class Connection:
             return {self.masked(name): self.masked(value) for name, value in data.items()}
         return data
 
-    def _open(self) -> tuple[aiohttp.ClientSession, _Deadlines]:
+    def _session_and_deadlines(self) -> tuple[aiohttp.ClientSession, _Deadlines]:
         if self._session is None or self._deadlines is None:
             # The environment's proxy is resolved once. aiohttp's trust_env would do it for every
             # request, in a thread, and send passwords from ~/.netrc along.
             proxy = proxy_for(self._base_url)
-            self._always = {"allow_redirects": False}
+            self._options = {"allow_redirects": False}
             if proxy is not None:
-                self._always["proxy"] = URL(proxy)
-            tls = _tls() if self._base_url.startswith("https:") else True
+                self._options["proxy"] = URL(proxy)
+            tls = _tls_context() if self._base_url.startswith("https:") else True
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self._connections, ttl_dns_cache=300, ssl=tls),
                 timeout=aiohttp.ClientTimeout(total=None),
@@ -189,7 +189,7 @@ class Connection:
             self._deadlines = _Deadlines(self._timeout)
         return self._session, self._deadlines
 
-    async def _reply(self, response: aiohttp.ClientResponse, most: int | None = None) -> Reply:
+    async def _read_reply(self, response: aiohttp.ClientResponse, most: int | None = None) -> Reply:
         """Read a reply; raise `TooLargeError` if its body exceeds `most` bytes."""
         most = most or MAX_BODY_BYTES
         length, headers = response.content_length, response.headers
@@ -200,12 +200,12 @@ class Connection:
         return response.status, headers, self._without_secrets(raw)
 
     def _without_secrets(self, raw: bytes) -> bytes:
-        for written in self._written:
-            if written in raw:
-                raw = raw.replace(written, "…".encode())
+        for secret_form in self._secret_forms:
+            if secret_form in raw:
+                raw = raw.replace(secret_form, "…".encode())
         return raw
 
-    def _broken(self, error: Exception, seconds: float, most: int | None = None) -> Outcome:
+    def _failed_attempt(self, error: Exception, seconds: float, most: int | None = None) -> Outcome:
         """Return the outcome of an attempt without a complete reply."""
         if isinstance(error, TooLargeError):
             size = f"more than {(most or MAX_BODY_BYTES) // 2**20} MiB"
@@ -226,53 +226,53 @@ class _Deadlines:
     would set, costs a tenth of the throughput.
     """
 
-    __slots__ = ("_due", "_loop", "_over", "_seconds", "_timer")
+    __slots__ = ("_due_times", "_loop", "_seconds", "_timed_out", "_timer")
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._loop = asyncio.get_running_loop()
-        self._due: dict[asyncio.Task[Any], float] = {}
-        self._over: set[asyncio.Task[Any]] = set()
+        self._due_times: dict[asyncio.Task[Any], float] = {}
+        self._timed_out: set[asyncio.Task[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> asyncio.Task[Any]:
         """Start the running task's time-out and return the task, for `stop`."""
         task = asyncio.current_task(self._loop)
         assert task is not None
-        due = self._due[task] = self._loop.time() + self._seconds
+        due = self._due_times[task] = self._loop.time() + self._seconds
         if self._timer is None:
-            self._timer = self._loop.call_at(due, self._sweep)
+            self._timer = self._loop.call_at(due, self._cancel_overdue)
         return task
 
     def stop(self, task: asyncio.Task[Any]) -> None:
         """End a task's time-out."""
-        self._due.pop(task, None)
-        self._over.discard(task)
+        self._due_times.pop(task, None)
+        self._timed_out.discard(task)
 
     def is_over(self, task: asyncio.Task[Any]) -> bool:
         """Return True if a task was cancelled only because its time was over."""
         # `uncancel` takes back the sweep's cancellation. If one is left, it came from elsewhere.
-        return task in self._over and task.uncancel() == 0
+        return task in self._timed_out and task.uncancel() == 0
 
     def close(self) -> None:
         """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
 
-    def _sweep(self) -> None:
+    def _cancel_overdue(self) -> None:
         """Cancel the tasks whose time is over; set the timer for the oldest of the others."""
         now = self._loop.time()
         self._timer = None
-        for task, due in list(self._due.items()):
+        for task, due in list(self._due_times.items()):
             if due > now:
-                self._timer = self._loop.call_at(due, self._sweep)
+                self._timer = self._loop.call_at(due, self._cancel_overdue)
                 return
-            del self._due[task]
-            self._over.add(task)
+            del self._due_times[task]
+            self._timed_out.add(task)
             task.cancel()
 
 
-def _tls() -> ssl.SSLContext:
+def _tls_context() -> ssl.SSLContext:
     """Return a TLS context with the environment's certificates of now, not of aiohttp's import."""
     context = ssl.create_default_context()
     # As aiohttp's own context does, which this one replaces.
@@ -298,7 +298,7 @@ async def _read_bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
     return b"".join(parts)
 
 
-async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
+async def _body_lines(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
     """Yield the lines of a body of any size as they arrive; raise for a line that is too large."""
     begun = b""
     try:
@@ -334,7 +334,7 @@ def describe_error(error: Exception) -> str:
 # Addresses and keys
 
 
-def normal_url(base_url: str, endpoints: Sequence[str] = ENDPOINTS) -> str:
+def normal_url(base_url: str, endpoints: Sequence[str] = ENDPOINT_PATHS) -> str:
     """Return a base URL with its host in lower case and without a slash at the end.
 
     Raise `InvalidValue` if the URL is malformed or ends in one of `endpoints`, longest first.

@@ -17,10 +17,10 @@ from falter.records.chats import system_text
 from falter.records.errors import EndpointError
 from falter.records.types import Message
 
-STATUSES = (400, 422)
+ADAPTABLE_STATUSES = (400, 422)
 # "Unsupported parameter: 'max_tokens' is not supported" and "`seed` is deprecated" quote the field;
 # "'7b' model" quotes none.
-QUOTED = re.compile(r"""['"`]([A-Za-z_][\w.]*)['"`]""")
+QUOTED_FIELD = re.compile(r"""['"`]([A-Za-z_][\w.]*)['"`]""")
 # Where nothing is quoted: "temperature: Extra inputs are not permitted", "temperature is not
 # supported by the provider". It also finds other words ("route: …"), so only a field counts that
 # may be renamed or dropped.
@@ -81,7 +81,7 @@ class Dialect:
     """
 
     __slots__ = (
-        "_habits", "_may_drop", "_names", "_renames", "dropped", "learnt", "settled", "version",
+        "_droppable", "_habits", "_renamed", "_renames", "dropped", "learnt", "settled", "version",
     )  # fmt: skip
 
     def __init__(
@@ -93,8 +93,8 @@ class Dialect:
         self._habits = {**habits_of("any"), **habits}
         self.learnt: list[str] = []
         self._renames = dict(renames)
-        self._may_drop = frozenset(may_drop)
-        self._names: dict[str, str] = {}
+        self._droppable = frozenset(may_drop)
+        self._renamed: dict[str, str] = {}
         self.dropped: frozenset[str] = frozenset()
         self.settled = False
         self.version = 0
@@ -102,7 +102,7 @@ class Dialect:
     def fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields of a body as this server takes them."""
         return {
-            self._names.get(name, name): value
+            self._renamed.get(name, name): value
             for name, value in fields.items()
             if name not in self.dropped
         }
@@ -121,13 +121,13 @@ class Dialect:
 
     def rename(self, field: str) -> None:
         """Send a field under its other name from now on."""
-        self._names[field] = self._renames[field]
+        self._renamed[field] = self._renames[field]
         self.version += 1
 
     @property
     def changes(self) -> dict[str, str]:
         """Every field that the server refused, with the change that was made, in words."""
-        renamed = {name: f"sent as {other}" for name, other in self._names.items()}
+        renamed = {name: f"sent as {other}" for name, other in self._renamed.items()}
         learnt = {name: self._habits[name].change for name in self.learnt}
         return renamed | dict.fromkeys(sorted(self.dropped), "not sent") | learnt
 
@@ -147,7 +147,7 @@ class Dialect:
 
     def learn(self, refusal: RequestRefused) -> str | None:
         """Make the change that a refusal asks for; return the field's name, or None without one."""
-        if refusal.status not in STATUSES:
+        if refusal.status not in ADAPTABLE_STATUSES:
             return None
         for name, habit in self._habits.items():
             open_ = name not in self.learnt and (habit.late or not self.settled)
@@ -157,26 +157,26 @@ class Dialect:
                 return name
         if self.settled:
             return None
-        field = self._field(refusal)
+        field = self._refused_field(refusal)
         other = self._renames.get(field)
         if not UNSUPPORTED.search(f"{refusal.code.replace('_', ' ')} {refusal.said}"):
             return None
-        if other and field not in self._names and re.search(rf"\b{other}\b", refusal.said):
+        if other and field not in self._renamed and re.search(rf"\b{other}\b", refusal.said):
             self.rename(field)
-        elif field in self._may_drop - self.dropped:
+        elif field in self._droppable - self.dropped:
             self.dropped |= {field}
             self.version += 1
         else:
             return None
         return field
 
-    def _field(self, refusal: RequestRefused) -> str:
+    def _refused_field(self, refusal: RequestRefused) -> str:
         """Return the field that a refusal names, or else the first field in its message.
 
         Further fields in the message are often the server's list of fields that it takes.
         """
-        quoted = [refusal.field] if refusal.field else QUOTED.findall(refusal.said)
+        quoted = [refusal.field] if refusal.field else QUOTED_FIELD.findall(refusal.said)
         if quoted:
             return str(quoted[0]).rpartition(".")[2]
-        known = {*self._renames, *self._may_drop}
+        known = {*self._renames, *self._droppable}
         return next((name for name in SUBJECT.findall(refusal.said) if name in known), "")

@@ -29,7 +29,7 @@ MAX_ENGINE_LOSSES = 16
 
 
 # The memory of a GPU is not free at once when the process that held it has ended.
-PAUSES = (2.0, 10.0)
+RESTART_PAUSES = (2.0, 10.0)
 """Seconds between the attempts to replace an engine that ended."""
 
 
@@ -79,13 +79,13 @@ class EngineClient(BaseClient):
         self.model = client.model
         self._key_variable = getattr(client, "key_variable", None)
         self.chunk = MIN_CHUNK
-        self._own = client.capabilities
-        self.capabilities = replace(self._own, lanes=1, batch=1, keeps_prefixes=False)
+        self._abilities = client.capabilities
+        self.capabilities = replace(self._abilities, lanes=1, batch=1, keeps_prefixes=False)
         self._host = host
         self._engines: set[Engine] = set()
-        self._free: asyncio.Queue[Engine | FalterError] = asyncio.Queue()
+        self._free_engines: asyncio.Queue[Engine | FalterError] = asyncio.Queue()
         self._starting: set[asyncio.Task[None]] = set()
-        self._most_losses = MAX_ENGINE_LOSSES
+        self._max_losses = MAX_ENGINE_LOSSES
         self._losses = 0
         """Number of engines that have ended since the last answer."""
 
@@ -102,11 +102,11 @@ class EngineClient(BaseClient):
         starting = [asyncio.create_task(self._host.start()) for _ in range(count)]
         try:
             for engine in await asyncio.gather(*starting):
-                self._add(engine)
+                self._add_engine(engine)
         finally:
             for task in starting:
                 task.cancel()
-        self._most_losses = MAX_ENGINE_LOSSES * count
+        self._max_losses = MAX_ENGINE_LOSSES * count
         # Two chunks per engine: one is computed while the next one is prepared.
         self.capabilities = replace(self.capabilities, lanes=2 * count)
 
@@ -124,7 +124,7 @@ class EngineClient(BaseClient):
 
         Raise `RunStopped` if too many engines end in a row, or if none is left.
         """
-        return await self._answered(requests, before=0)
+        return await self._answer_chunk(requests, before=0)
 
     async def close(self) -> None:
         """End all engines, also those that are still starting."""
@@ -135,9 +135,9 @@ class EngineClient(BaseClient):
         self._engines.clear()
         await self._host.close()
 
-    async def _answered(self, requests: Sequence[Request], *, before: int) -> list[Response]:
+    async def _answer_chunk(self, requests: Sequence[Request], *, before: int) -> list[Response]:
         """Return the responses to requests on which `before` engines (0 or 1) have ended."""
-        engine = await self._next()
+        engine = await self._free_engine()
         started = time.monotonic()
         try:
             responses = list(await engine.answer(requests))
@@ -145,17 +145,17 @@ class EngineClient(BaseClient):
             await self._replace(engine, error)
             reason = error.message
         except BaseException:
-            self._free.put_nowait(engine)
+            self._free_engines.put_nowait(engine)
             raise
         else:
-            self._free.put_nowait(engine)
+            self._free_engines.put_nowait(engine)
             self._losses = 0
             # The time of a short chunk (a plan's last, or half of a bisected one) is no measure.
             if len(requests) >= self.chunk:
                 self.chunk = next_chunk(self.chunk, time.monotonic() - started)
             return responses
         if before == 0:
-            return await self._answered(requests, before=1)
+            return await self._answer_chunk(requests, before=1)
         if len(requests) == 1:
             return [
                 failed(
@@ -163,20 +163,20 @@ class EngineClient(BaseClient):
                 )
             ]
         half = len(requests) // 2
-        first = await self._answered(requests[:half], before=1)
-        return first + await self._answered(requests[half:], before=1)
+        first = await self._answer_chunk(requests[:half], before=1)
+        return first + await self._answer_chunk(requests[half:], before=1)
 
-    async def _next(self) -> Engine:
+    async def _free_engine(self) -> Engine:
         """Wait for a free engine; raise if no engine will become free."""
-        engine = await self._free.get()
+        engine = await self._free_engines.get()
         if isinstance(engine, FalterError):
-            self._free.put_nowait(engine)  # for all other tasks that wait
+            self._free_engines.put_nowait(engine)  # for all other tasks that wait
             raise engine
         return engine
 
-    def _add(self, engine: Engine) -> None:
+    def _add_engine(self, engine: Engine) -> None:
         self._engines.add(engine)
-        self._free.put_nowait(engine)
+        self._free_engines.put_nowait(engine)
 
     async def _replace(self, engine: Engine, error: EngineLost) -> None:
         """End a lost engine and begin to start another one, or raise `RunStopped`.
@@ -186,21 +186,21 @@ class EngineClient(BaseClient):
         self._engines.discard(engine)
         await engine.stop()
         self._losses += 1
-        if self._losses >= self._most_losses:
+        if self._losses >= self._max_losses:
             raise RunStopped(
                 f"{self.model.label}: {self._losses} engines ended in a row without a response; "
                 f"the last error was: {error.message}",
                 hint="run the same command without --engine to see the model's own error",
             )
-        task = asyncio.create_task(self._start())
+        task = asyncio.create_task(self._start_engine())
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
 
-    async def _start(self) -> None:
+    async def _start_engine(self) -> None:
         """Start one more engine. If that fails and no other engine is left, end the run."""
-        for pause in (*PAUSES, None):
+        for pause in (*RESTART_PAUSES, None):
             try:
-                return self._add(await self._host.start())
+                return self._add_engine(await self._host.start())
             except Exception as error:
                 reason = error.message if isinstance(error, FalterError) else repr(error)
             if pause is not None:  # the memory of the lost engine may not be free yet
@@ -212,7 +212,7 @@ class EngineClient(BaseClient):
                 f"{self.model.label}: no engine is left, and none can be started: {reason}",
                 hint="all responses so far are stored; run the same command again to resume",
             )
-            self._free.put_nowait(stopped)
+            self._free_engines.put_nowait(stopped)
         return None
 
 

@@ -27,13 +27,13 @@ from falter.records.types import Model, Request, Response
 MAX_CONCURRENCY = 8
 OPTIONS = option_table("function")
 
-_REGISTERED: dict[str, Callable[..., Any]] = {}
+_REGISTERED_CALLABLES: dict[str, Callable[..., Any]] = {}
 
 
 def register_callable(function: Callable[..., Any]) -> str:
     """Register a callable and return the name of its model: `function:MODULE:NAME`."""
-    name = ":".join(_place(function))
-    _REGISTERED[name] = function
+    name = ":".join(_module_and_name(function))
+    _REGISTERED_CALLABLES[name] = function
     return f"function:{name}"
 
 
@@ -51,13 +51,13 @@ class Function(BaseClient):
 
     def __init__(self, settings: ClientSettings) -> None:
         options = OPTIONS.read(settings)
-        self._function = _REGISTERED.get(settings.name) or _import_function(settings.name)
+        self._function = _REGISTERED_CALLABLES.get(settings.name) or _import_function(settings.name)
         given = options["version"] or getattr(self._function, "version", None)
-        named = _parameters(self._function)
+        named = _parameter_names(self._function)
         chats, self._tools = "messages" in named, {"messages", "tools"} <= named
-        self._lanes = min(settings.concurrency, MAX_CONCURRENCY)
+        self._max_concurrency = min(settings.concurrency, MAX_CONCURRENCY)
         asynchronous = inspect.iscoroutinefunction(_code_of(self._function))
-        lanes = settings.concurrency if asynchronous else self._lanes
+        lanes = settings.concurrency if asynchronous else self._max_concurrency
         self.capabilities = Capabilities(
             generates=True, scores=False, chats=chats, lanes=lanes, tools=self._tools
         )
@@ -74,7 +74,7 @@ class Function(BaseClient):
         """Call the function and return its response, or a failure with the error that it raised."""
         started = time.perf_counter()
         try:
-            answer = _answer(await self._called(request))
+            answer = _checked_answer(await self._call_function(request))
         except (Exception, SystemExit) as error:  # an application's exit is not the run's
             return failed(request, f"{type(error).__name__}: {error}"[:MAX_REASON_CHARACTERS])
         return answer.response(request, time.perf_counter() - started)
@@ -85,7 +85,7 @@ class Function(BaseClient):
         if pool is not None:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    async def _called(self, request: Request) -> Any:
+    async def _call_function(self, request: Request) -> Any:
         call = partial(self._function, request.context)
         if self.capabilities.chats:
             messages = turns(request.messages or (("user", request.context),))
@@ -96,12 +96,12 @@ class Function(BaseClient):
         if self._asynchronous:
             return await call()
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._lanes, thread_name_prefix="function")
-        result = await asyncio.get_running_loop().run_in_executor(self._pool, _result_of, call)
+            self._pool = ThreadPoolExecutor(self._max_concurrency, thread_name_prefix="function")
+        result = await asyncio.get_running_loop().run_in_executor(self._pool, _call_result, call)
         return await result if inspect.isawaitable(result) else result
 
 
-def _result_of(call: Callable[[], Any]) -> Any:
+def _call_result(call: Callable[[], Any]) -> Any:
     """Return the call's result; a future that gets a StopIteration would never be done."""
     try:
         return call()
@@ -109,7 +109,7 @@ def _result_of(call: Callable[[], Any]) -> Any:
         raise RuntimeError(f"StopIteration: {error}") from error
 
 
-def _answer(result: Any) -> Answer:
+def _checked_answer(result: Any) -> Answer:
     """Check the function's result and return it as an answer."""
     if isinstance(result, (Mapping, list, tuple)):
         result = Reply("", [result] if isinstance(result, Mapping) else result)
@@ -167,12 +167,12 @@ def _named_object(function: Callable[..., Any]) -> Any:
     return function if inspect.isroutine(function) else type(function)
 
 
-def _place(function: Callable[..., Any]) -> tuple[str, str]:
+def _module_and_name(function: Callable[..., Any]) -> tuple[str, str]:
     thing = _named_object(function)
     return str(getattr(thing, "__module__", None) or "unknown"), str(thing.__qualname__)
 
 
-def _parameters(function: Callable[..., Any]) -> set[str]:
+def _parameter_names(function: Callable[..., Any]) -> set[str]:
     try:
         return set(inspect.signature(function).parameters)
     except (TypeError, ValueError):

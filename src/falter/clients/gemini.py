@@ -21,7 +21,7 @@ from falter.records.interfaces import Capabilities
 from falter.records.types import Model, Request, Response
 
 OPTIONS = option_table("gemini")
-CATEGORIES = ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT")
+HARM_CATEGORIES = ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT")
 SIGNATURE, SCHEMA = "the unsigned call of a conversation", "parametersJsonSchema"
 FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "IMAGE_SAFETY": "safety", "OTHER": "other"}
 
@@ -97,7 +97,8 @@ class Gemini(HttpClient):
             body["systemInstruction"] = {"parts": [{"text": system}]}
         if threshold is not None:
             body["safetySettings"] = [
-                {"category": f"HARM_CATEGORY_{name}", "threshold": threshold} for name in CATEGORIES
+                {"category": f"HARM_CATEGORY_{name}", "threshold": threshold}
+                for name in HARM_CATEGORIES
             ]
         return body
 
@@ -192,7 +193,7 @@ class GeminiBatches(batch.ProviderBatches):
         )
 
     async def results(self, name: str, asked: str) -> AsyncGenerator[BatchLine]:
-        for line in _lines(await self.call(f"batches/{name}")):
+        for line in _response_lines(await self.call(f"batches/{name}")):
             yield read_line(line, self._read, asked, self._transport.clean)
 
     def entry(self, row: dict[str, Any]) -> ListedBatch:
@@ -234,7 +235,7 @@ def read_line(
     return batch.declined(key, 400 if final else None, error or "no answer", clean)
 
 
-def _lines(data: Any) -> list[Any]:
+def _response_lines(data: Any) -> list[Any]:
     """Return a batch's inlined responses, which servers nest at two different depths.
 
     Raise `RequestRefused` if the results are in a file.

@@ -29,7 +29,7 @@ class Bucket:
     burst passes when the bucket is full; the requests after it wait until the debt is paid.
     """
 
-    __slots__ = ("_at", "capacity", "level", "rate")
+    __slots__ = ("_updated_at", "capacity", "level", "rate")
 
     def __init__(self, per_minute: float, now: float) -> None:
         self.capacity = max(1.0, per_minute / 60 * BURST_SECONDS)
@@ -37,12 +37,12 @@ class Bucket:
         # leaves exactly at the end of the minute, which belongs to the next one.
         self.rate = (per_minute - (self.capacity - 1)) / 60
         self.level = self.capacity
-        self._at = now
+        self._updated_at = now
 
     def wait(self, cost: float, now: float) -> float:
         """Return the seconds until `cost` may be taken; 0 if it may be taken now."""
-        self.level = min(self.capacity, self.level + (now - self._at) * self.rate)
-        self._at = now
+        self.level = min(self.capacity, self.level + (now - self._updated_at) * self.rate)
+        self._updated_at = now
         lacking = min(cost, self.capacity) - self.level
         # After the wait that was asked for, rounding may leave some 1e-15 of a token lacking.
         return lacking / self.rate if lacking > 1e-9 else 0.0
@@ -69,24 +69,24 @@ class Limiter:
         clock: Callable[[], float] = time.monotonic,
         schedule: Callable[[float, Callable[[], None]], Handle] | None = None,
     ) -> None:
-        self._free: float = UNLIMITED if concurrency is None else concurrency
+        self._free_places: float = UNLIMITED if concurrency is None else concurrency
         self._clock = clock
         self._schedule = schedule
         now = clock()
-        self._requests = None if requests_per_minute is None else Bucket(requests_per_minute, now)
-        self._tokens = None if tokens_per_minute is None else Bucket(tokens_per_minute, now)
-        self._paced = self._requests is not None or self._tokens is not None
+        self._rpm_bucket = None if requests_per_minute is None else Bucket(requests_per_minute, now)
+        self._tpm_bucket = None if tokens_per_minute is None else Bucket(tokens_per_minute, now)
+        self._has_rates = self._rpm_bucket is not None or self._tpm_bucket is not None
         self._paused_until = 0.0
-        self._line: deque[tuple[float, asyncio.Future[None]]] = deque()
+        self._queue: deque[tuple[float, asyncio.Future[None]]] = deque()
         self._timer: Handle | None = None
 
     async def acquire(self, tokens: float) -> None:
         """Wait for a place and for `tokens`; every `acquire` that returns needs a `release`."""
         # Nobody overtakes: a small request would otherwise starve a large one at the head.
-        if not self._line and self._admit(tokens):
+        if not self._queue and self._try_admit(tokens):
             return
         turn = asyncio.get_running_loop().create_future()
-        self._line.append((tokens, turn))
+        self._queue.append((tokens, turn))
         self._serve()
         try:
             await turn
@@ -100,8 +100,8 @@ class Limiter:
 
     def release(self) -> None:
         """Free a place and admit the next request of the queue."""
-        self._free += 1
-        if self._line:
+        self._free_places += 1
+        if self._queue:
             self._serve()
 
     def settle(self, estimated: float, used: float) -> None:
@@ -109,37 +109,37 @@ class Limiter:
 
         At most a minute's worth is charged, so that an absurd count cannot stall a run for hours.
         """
-        if self._tokens is not None:
-            self._tokens.take(min(used - estimated, 60 * self._tokens.rate))
-            if self._line:
+        if self._tpm_bucket is not None:
+            self._tpm_bucket.take(min(used - estimated, 60 * self._tpm_bucket.rate))
+            if self._queue:
                 self._serve()
 
     def pause(self, seconds: float) -> None:
         """Admit nothing for `seconds`; a shorter pause does not end a longer one."""
         self._paused_until = max(self._paused_until, self._clock() + seconds)
 
-    def _admit(self, tokens: float) -> bool:
-        if self._free < 1:
+    def _try_admit(self, tokens: float) -> bool:
+        if self._free_places < 1:
             return False
-        if (self._paced or self._paused_until) and self._delay(tokens) > 0:
+        if (self._has_rates or self._paused_until) and self._wait_time(tokens) > 0:
             return False
-        self._free -= 1
-        if self._requests is not None:
-            self._requests.take(1)
-        if self._tokens is not None:
-            self._tokens.take(tokens)
+        self._free_places -= 1
+        if self._rpm_bucket is not None:
+            self._rpm_bucket.take(1)
+        if self._tpm_bucket is not None:
+            self._tpm_bucket.take(tokens)
         return True
 
-    def _delay(self, tokens: float) -> float:
+    def _wait_time(self, tokens: float) -> float:
         """Return the seconds until rates and cool-down permit this request; 0 or less means now."""
         now = self._clock()
         delay = self._paused_until - now
         if delay <= 0:
             delay = self._paused_until = 0.0
-        if self._requests is not None:
-            delay = max(delay, self._requests.wait(1, now))
-        if self._tokens is not None:
-            delay = max(delay, self._tokens.wait(tokens, now))
+        if self._rpm_bucket is not None:
+            delay = max(delay, self._rpm_bucket.wait(1, now))
+        if self._tpm_bucket is not None:
+            delay = max(delay, self._tpm_bucket.wait(tokens, now))
         return delay
 
     def _serve(self) -> None:
@@ -147,14 +147,14 @@ class Limiter:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        while self._line:
-            tokens, turn = self._line[0]
+        while self._queue:
+            tokens, turn = self._queue[0]
             if not turn.done():
-                if not self._admit(tokens):
+                if not self._try_admit(tokens):
                     break
                 turn.set_result(None)
-            self._line.popleft()
-        if self._line and self._free >= 1:
+            self._queue.popleft()
+        if self._queue and self._free_places >= 1:
             schedule = self._schedule or asyncio.get_running_loop().call_later
             # uvloop counts whole milliseconds: a shorter delay would fire at once, and spin.
-            self._timer = schedule(max(self._delay(self._line[0][0]), 0.001), self._serve)
+            self._timer = schedule(max(self._wait_time(self._queue[0][0]), 0.001), self._serve)

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from falter.clients.llama_engine import LlamaEngine
 
 MAX_CONCURRENCY = 8
-HUB = re.compile(r"hub/(?P<repository>[\w.-]+/[\w.-]+)/(?P<file>[\w./ -]+\.gguf)")
-TEMPLATE = b"tokenizer.chat_template"
+HUB_NAME = re.compile(r"hub/(?P<repository>[\w.-]+/[\w.-]+)/(?P<file>[\w./ -]+\.gguf)")
+TEMPLATE_KEY = b"tokenizer.chat_template"
 METADATA_BYTES = 1 << 26
 """Bytes at the start of a file that contain the names of its metadata."""
 
@@ -56,12 +56,12 @@ class LlamaClient(BaseClient):
         *,
         chats: bool = True,
     ) -> None:
-        self._lanes = max(1, min(MAX_CONCURRENCY, os.cpu_count() or 1, settings.concurrency))
+        self._threads = max(1, min(MAX_CONCURRENCY, os.cpu_count() or 1, settings.concurrency))
         self.capabilities = Capabilities(
             generates=True,
             scores=True,
             chats=chats,
-            lanes=self._lanes,
+            lanes=self._threads,
             constrains=True,
             keeps_prefixes=True,
             instead="llama.cpp's built-in chat templates omit tools: serve the file with "
@@ -69,22 +69,22 @@ class LlamaClient(BaseClient):
         )
         self.model = model
         self._locate = locate
-        self._pool = ThreadPoolExecutor(self._lanes, thread_name_prefix=model.client)
-        self._free: asyncio.Queue[LlamaEngine] | None = None
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix=model.client)
+        self._free_engines: asyncio.Queue[LlamaEngine] | None = None
         self._engines: list[LlamaEngine] = []
 
     async def check(self) -> None:
         """Fetch the weights on first use, and load them."""
-        path = await asyncio.to_thread(self._located)
+        path = await asyncio.to_thread(self._checked_weights)
         from falter.clients.llama_engine import LlamaEngine
 
         engine = await asyncio.to_thread(LlamaEngine, path)
-        self._engines = [engine, *(engine.fork() for _ in range(self._lanes - 1))]
-        self._free = asyncio.Queue()
+        self._engines = [engine, *(engine.fork() for _ in range(self._threads - 1))]
+        self._free_engines = asyncio.Queue()
         for engine in self._engines:
-            self._free.put_nowait(engine)
+            self._free_engines.put_nowait(engine)
 
-    def _located(self) -> Path:
+    def _checked_weights(self) -> Path:
         """Return the weights' file; raise if its hash is not the hash in the model record."""
         path, weights = self._locate(), self.model.weights
         if weights is not None:
@@ -137,10 +137,10 @@ class LlamaClient(BaseClient):
 
     async def _on_engine(self, request: Request, work: Callable[[LlamaEngine], Answer]) -> Response:
         """Run work on a free engine; a `ValueError` is the failure of this request alone."""
-        if self._free is None:
+        if self._free_engines is None:
             await self.check()
-        assert self._free is not None
-        engine = await self._free.get()
+        assert self._free_engines is not None
+        engine = await self._free_engines.get()
         started = time.perf_counter()
         try:
             loop = asyncio.get_running_loop()
@@ -148,7 +148,7 @@ class LlamaClient(BaseClient):
         except ValueError as error:
             return failed(request, str(error))
         finally:
-            self._free.put_nowait(engine)
+            self._free_engines.put_nowait(engine)
         return answer.response(request, time.perf_counter() - started)
 
 
@@ -224,7 +224,7 @@ def find_gguf(name: str) -> GgufFile:
         return GgufFile(
             name=path.name, weights=content_hash(path), chats=check_gguf(path), path=path
         )
-    found = HUB.fullmatch(name)
+    found = HUB_NAME.fullmatch(name)
     if found is None:
         raise InvalidValue(
             "model",
@@ -243,7 +243,7 @@ def check_gguf(path: Path) -> bool:
             raise refusal(PreflightError, "clients.no_gguf", path=path)
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
             # The names of the metadata are plain bytes at the start of the file.
-            return view.find(TEMPLATE, 0, METADATA_BYTES) >= 0
+            return view.find(TEMPLATE_KEY, 0, METADATA_BYTES) >= 0
 
 
 def _hub_file(name: str, repository: str, member: str) -> GgufFile:

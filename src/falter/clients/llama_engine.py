@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Row: TypeAlias = "NDArray[np.float64]"
-Entry: TypeAlias = tuple[int, int, int, bool]
+ScoreRow: TypeAlias = "NDArray[np.float64]"
+TokenEntry: TypeAlias = tuple[int, int, int, bool]
 """Token, position, sequence, and True if the scores of the next token are wanted."""
 
 # One decode is one micro-batch of at most this many tokens. From 64 on, llama.cpp's flash attention
@@ -58,7 +58,7 @@ class LlamaEngine:
     _vocabulary: Vocabulary | None
     _context: Any
     _batch: Any
-    _held: list[int]
+    _cached_tokens: list[int]
 
     def __init__(self, path: Path, *, n_ctx: int = 8192, n_seq_max: int = 32) -> None:
         from cyllama.llama import llama_cpp
@@ -67,13 +67,13 @@ class LlamaEngine:
         llama_cpp.llama_backend_init()
         params = llama_cpp.LlamaModelParams()
         params.n_gpu_layers = 0
-        self._open(llama_cpp, _load(llama_cpp, path, params), n_ctx, n_seq_max)
+        self._open_context(llama_cpp, _load(llama_cpp, path, params), n_ctx, n_seq_max)
 
     def fork(self) -> LlamaEngine:
         """Return another engine with the same weights and a separate cache, for another thread."""
         self._require_open()
         twin = object.__new__(LlamaEngine)
-        twin._open(self._llama, self._model, self._limit, self._n_seq_max)
+        twin._open_context(self._llama, self._model, self._n_ctx, self._n_seq_max)
         return twin
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ class LlamaEngine:
             if part is not None:
                 part.close()
         self._batch = self._context = self._vocabulary = self._model = None
-        self._held = []
+        self._cached_tokens = []
 
     def score(self, context: str, continuations: Sequence[str]) -> tuple[ContinuationScore, ...]:
         """Return the likelihood of each continuation, as lm-evaluation-harness defines it.
@@ -96,10 +96,10 @@ class LlamaEngine:
         raise it if context and continuation exceed the context window: the harness truncates such
         a context from the left, but this method does not.
         """
-        words = self._require_open()
-        start, sequences = words.encode(context, continuations, self._limit)
+        vocab = self._require_open()
+        start, sequences = vocab.encode(context, continuations, self._n_ctx)
         inputs = [sequence[:-1] for sequence in sequences]
-        sums = [_Sum() for _ in sequences]
+        sums = [_LogLikelihood() for _ in sequences]
 
         # The prefix common to all is the prefix common to the first and last in sorted order.
         shared = common_prefix_length(min(inputs), max(inputs))
@@ -108,7 +108,7 @@ class LlamaEngine:
             for sequence, total in zip(sequences, sums, strict=True):
                 total.add(scores, sequence[at + 1])
 
-        for group in self._groups([len(tokens) - shared for tokens in inputs], shared):
+        for group in self._fitting_groups([len(tokens) - shared for tokens in inputs], shared):
             places = [(i, at) for i in group for at in range(shared, len(inputs[i]))]
             for (i, at), row in self._decode_branches(inputs, places):
                 sums[i].add(self._log_softmax(row), sequences[i][at + 1])
@@ -140,12 +140,12 @@ class LlamaEngine:
         Raise `ValueError` for settings that are out of range, for a prompt that exceeds the context
         window, and for scores that are not finite.
         """
-        words = self._require_open()
+        vocab = self._require_open()
         check_decoding(max_tokens, temperature, stop)
-        prompt = words.raw(messages) if isinstance(messages, str) else words.chat(messages)
-        if len(prompt) > self._limit:
-            raise ValueError(too_long("the prompt", len(prompt), self._limit))
-        draw = random.Random(seed).random
+        prompt = vocab.raw(messages) if isinstance(messages, str) else vocab.chat(messages)
+        if len(prompt) > self._n_ctx:
+            raise ValueError(too_long("the prompt", len(prompt), self._n_ctx))
+        random_number = random.Random(seed).random
         tokens: list[int] = []
         sampler = None if grammar is None else self._sampler(grammar, temperature, seed)
         reason = "length"
@@ -154,17 +154,17 @@ class LlamaEngine:
                 raise ValueError(
                     "the model's logits are not finite numbers: its weights are damaged"
                 )
-            token = self._token_at(place, sampler, temperature, draw)
-            if words.is_end(token):
+            token = self._token_at(place, sampler, temperature, random_number)
+            if vocab.is_end(token):
                 reason = "stop"
                 break
             tokens.append(token)
-            if stop and stop_at(words.text(tokens), stop) is not None:
+            if stop and stop_at(vocab.text(tokens), stop) is not None:
                 reason = "stop"
                 break
             if len(tokens) == max_tokens:
                 break
-        text = words.text(tokens)
+        text = vocab.text(tokens)
         cut = stop_at(text, stop)
         return Generation(
             text=text.rstrip("\ufffd") if cut is None and reason == "length" else text[:cut],
@@ -175,20 +175,20 @@ class LlamaEngine:
 
     # -- the model ---------------------------------------------------------------------------
 
-    def _open(self, llama: Any, model: Any, n_ctx: int, n_seq_max: int) -> None:
+    def _open_context(self, llama: Any, model: Any, n_ctx: int, n_seq_max: int) -> None:
         import numpy
 
         self._numpy = numpy
         self._llama = llama
         self._model = model
         self._vocabulary = Vocabulary(llama, model)
-        self._limit = min(n_ctx, model.n_ctx_train)
+        self._n_ctx = min(n_ctx, model.n_ctx_train)
         self._n_seq_max = n_seq_max
-        self._context = llama.LlamaContext(model, _context_params(llama, self._limit, n_seq_max))
+        self._context = llama.LlamaContext(model, _context_params(llama, self._n_ctx, n_seq_max))
         self._batch = llama.LlamaBatch(n_tokens=BLOCK, embd=0, n_seq_max=1)
-        self._likeliest = llama.LlamaSampler()
-        self._likeliest.add_greedy()
-        self._held = []
+        self._greedy_sampler = llama.LlamaSampler()
+        self._greedy_sampler.add_greedy()
+        self._cached_tokens = []
 
     def _require_open(self) -> Vocabulary:
         if self._vocabulary is None:
@@ -197,12 +197,12 @@ class LlamaEngine:
 
     # -- decoding ----------------------------------------------------------------------------
 
-    def _decode(self, entries: Sequence[Entry]) -> Iterator[tuple[int, Row]]:
+    def _decode(self, entries: Sequence[TokenEntry]) -> Iterator[tuple[int, ScoreRow]]:
         """Decode block by block; yield index and scores of each entry that wants them."""
         for i, place in self._decode_places(entries):
             yield i, self._row(place)
 
-    def _decode_places(self, entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
+    def _decode_places(self, entries: Sequence[TokenEntry]) -> Iterator[tuple[int, int]]:
         """Decode block by block; yield index and row in its block of each entry with scores."""
         for first in range(0, len(entries), BLOCK):
             block = entries[first : first + BLOCK]
@@ -214,7 +214,7 @@ class LlamaEngine:
                 if entry[3]:
                     yield first + i, i
 
-    def _decode_trunk(self, tokens: list[int], *, rows_from: int) -> Iterator[tuple[int, Row]]:
+    def _decode_trunk(self, tokens: list[int], *, rows_from: int) -> Iterator[tuple[int, ScoreRow]]:
         """Decode the tokens that sequence 0 has not cached.
 
         Yield the positions from `rows_from` on, with the scores of their next tokens.
@@ -224,19 +224,19 @@ class LlamaEngine:
 
     def _trunk_places(self, tokens: list[int], rows_from: int) -> Iterator[tuple[int, int]]:
         """Decode as `_decode_trunk` does; yield positions with their row in the block."""
-        kept = self._keep(tokens, rows_from)
+        kept = self._trim_cache(tokens, rows_from)
         entries = [(tokens[at], at, 0, at >= rows_from) for at in range(kept, len(tokens))]
         for i, place in self._decode_places(entries):
             yield kept + i, place
-        self._held = tokens
+        self._cached_tokens = tokens
 
-    def _keep(self, tokens: list[int], below: int) -> int:
+    def _trim_cache(self, tokens: list[int], below: int) -> int:
         """Drop all of sequence 0 except the whole blocks that it shares with these tokens.
 
         Return the number of tokens that are kept, at most `below`.
         """
-        kept = min(common_prefix_length(self._held, tokens), below) // BLOCK * BLOCK
-        self._held = []  # stays so if the decode that follows fails
+        kept = min(common_prefix_length(self._cached_tokens, tokens), below) // BLOCK * BLOCK
+        self._cached_tokens = []  # stays so if the decode that follows fails
         if kept and self._context.memory_seq_rm(0, kept, -1):
             return kept
         self._context.kv_cache_clear(False)
@@ -244,41 +244,41 @@ class LlamaEngine:
 
     def _decode_branches(
         self, inputs: list[list[int]], places: list[tuple[int, int]]
-    ) -> Iterator[tuple[tuple[int, int], Row]]:
+    ) -> Iterator[tuple[tuple[int, int], ScoreRow]]:
         """Decode places (sequence, position) after the trunk, each sequence on a copy of it."""
         lanes = {i: lane for lane, i in enumerate(dict(places), 1)}
         entries = [(inputs[i][at], at, lanes[i], True) for i, at in places]
-        with self._copies(len(lanes)):
+        with self._copies_of_trunk(len(lanes)):
             for n, row in self._decode(entries):
                 yield places[n], row
 
     @contextmanager
-    def _copies(self, number: int) -> Iterator[None]:
+    def _copies_of_trunk(self, number: int) -> Iterator[None]:
         """Keep sequences 1 to `number` as copies of sequence 0 until the `with` block ends."""
-        held, self._held = self._held, []
+        held, self._cached_tokens = self._cached_tokens, []
         for lane in range(1, number + 1):
             self._context.memory_seq_cp(0, lane, -1, -1)
         yield
         for lane in range(1, number + 1):
             self._context.memory_seq_rm(lane, -1, -1)
-        self._held = held  # not reached when a decode failed: the next call starts afresh
+        self._cached_tokens = held  # not reached when a decode failed: the next call starts afresh
 
-    def _groups(self, extras: list[int], trunk: int) -> Iterator[list[int]]:
+    def _fitting_groups(self, extras: list[int], trunk: int) -> Iterator[list[int]]:
         """Yield groups of sequences that fit into the engine's sequences and cache cells.
 
         `extras` are the sequences' numbers of tokens after the trunk of `trunk` tokens. Sequences
         without such tokens are left out.
         """
         group: list[int] = []
-        room = self._limit - trunk
+        free_cells = self._n_ctx - trunk
         for i, extra in enumerate(extras):
             if not extra:
                 continue
-            if len(group) == self._n_seq_max - 1 or extra > room:
+            if len(group) == self._n_seq_max - 1 or extra > free_cells:
                 yield group
-                group, room = [], self._limit - trunk
+                group, free_cells = [], self._n_ctx - trunk
             group.append(i)
-            room -= extra
+            free_cells -= extra
         if group:
             yield group
 
@@ -288,18 +288,18 @@ class LlamaEngine:
         The caller appends each new token to `tokens`.
         """
         yield from [place for _, place in self._trunk_places(prompt, len(prompt) - 1)]
-        while len(prompt) + len(tokens) <= self._limit:
+        while len(prompt) + len(tokens) <= self._n_ctx:
             entry = (tokens[-1], len(prompt) + len(tokens) - 1, 0, True)
             yield from [place for _, place in self._decode_places([entry])]
 
     # -- scores ------------------------------------------------------------------------------
 
-    def _row(self, i: int) -> Row:
+    def _row(self, i: int) -> ScoreRow:
         logits = self._context.get_logits_ith(i)
         return self._numpy.fromiter(logits, dtype=self._numpy.float64, count=len(logits))
 
-    def _log_softmax(self, row: Row) -> Row:
-        shifted: Row = row - row.max()
+    def _log_softmax(self, row: ScoreRow) -> ScoreRow:
+        shifted: ScoreRow = row - row.max()
         shifted -= math.log(float(self._numpy.exp(shifted).sum()))
         return shifted
 
@@ -317,10 +317,10 @@ class LlamaEngine:
     def _token_at(self, place: int, sampler: Any, temperature: float, draw: Any) -> int:
         """Return the next token; at temperature 0 without a copy of all scores."""
         if sampler is not None or temperature == 0:
-            return int((sampler or self._likeliest).sample(self._context, place))
+            return int((sampler or self._greedy_sampler).sample(self._context, place))
         return self._pick(self._row(place), temperature, draw)
 
-    def _pick(self, row: Row, temperature: float, draw: Any) -> int:
+    def _pick(self, row: ScoreRow, temperature: float, draw: Any) -> int:
         """Return the likeliest token at temperature 0, or else a token drawn by its probability."""
         if temperature == 0:
             return int(row.argmax())
@@ -329,7 +329,7 @@ class LlamaEngine:
         return min(int(chosen), len(row) - 1)
 
 
-class _Sum:
+class _LogLikelihood:
     """The log-likelihood of a continuation, summed token by token."""
 
     __slots__ = ("greedy", "logprob", "tokens")
@@ -337,7 +337,7 @@ class _Sum:
     def __init__(self) -> None:
         self.logprob, self.tokens, self.greedy = 0.0, 0, True
 
-    def add(self, scores: Row, token: int) -> None:
+    def add(self, scores: ScoreRow, token: int) -> None:
         self.logprob += float(scores[token])
         self.tokens += 1
         self.greedy = self.greedy and int(scores.argmax()) == token
@@ -412,8 +412,8 @@ class Vocabulary:
     def __init__(self, llama: Any, model: Any) -> None:
         self._model = model
         self._vocab = model.get_vocab()
-        self._message = llama.LlamaChatMessage
-        self._specials: dict[str, int] | None = None
+        self._message_type = llama.LlamaChatMessage
+        self._special_by_text: dict[str, int] | None = None
 
     def is_end(self, token: int) -> bool:
         """Return True if a token ends a turn."""
@@ -491,7 +491,7 @@ class Vocabulary:
         # cannot end its turn. These brackets are rare, and each placeholder must appear once.
         marks = [f"\u2983{number}\u2984" for number in range(len(messages))]
         turns = [
-            self._message(role=role, content=mark)
+            self._message_type(role=role, content=mark)
             for (role, _), mark in zip(messages, marks, strict=True)
         ]
         template = self._model.get_default_chat_template()
@@ -517,15 +517,15 @@ class Vocabulary:
 
     def _special_tokens(self) -> dict[str, int]:
         """Return the model's control tokens by their text, longest first."""
-        if self._specials is None:
+        if self._special_by_text is None:
             vocab = self._vocab
             specials = {
                 vocab.get_text(token): token
                 for token in range(vocab.n_vocab)
                 if vocab.is_control(token)
             }
-            self._specials = dict(sorted(specials.items(), key=lambda item: -len(item[0])))
-        return self._specials
+            self._special_by_text = dict(sorted(specials.items(), key=lambda item: -len(item[0])))
+        return self._special_by_text
 
 
 def too_long(what: str, tokens: int, limit: int) -> str:

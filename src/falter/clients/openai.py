@@ -29,7 +29,7 @@ from falter.records.interfaces import Capabilities
 from falter.records.types import Model, Request, Response, Sampling
 
 OPTIONS = option_table("openai")
-SILENT = "the absent content of a call"
+SILENT_HABIT = "the absent content of a call"
 
 
 @clients.registers("openai")
@@ -55,7 +55,7 @@ class OpenAI(HttpClient):
     def __init__(self, settings: ClientSettings) -> None:
         options = OPTIONS.read(settings)
         form = options.pop("hold_by")
-        self._form = form or "json_schema"
+        self._constraint_form = form or "json_schema"
         self.transport = Transport(
             settings,
             default_url="https://api.openai.com/v1",
@@ -68,23 +68,23 @@ class OpenAI(HttpClient):
         if self._chat and self.transport.is_home:
             self.transport.dialect.rename("max_tokens")
         self._url = self.transport.url("chat/completions" if self._chat else "completions")
-        self._read = read_chat if self._chat else read_completion
-        self._left_out = {name for name, value in options.items() if value is None}
+        self._read_answer = read_chat if self._chat else read_completion
+        self._omitted = {name for name, value in options.items() if value is None}
         fields = {name: value for name, value in options.items() if value is not None}
         self._head = orjson.dumps({"model": settings.name, "stream": False, **fields})[:-1]
-        self._tails: dict[tuple[int, Sampling], bytes] = {}
+        self._sampling_tails: dict[tuple[int, Sampling], bytes] = {}
         self._scoring = Scoring()
         self.capabilities = Capabilities(
             generates=True,
             scores=not self._chat,
             chats=self._chat,
-            constrains=self._chat or self._form in PLAIN_FORMS,
+            constrains=self._chat or self._constraint_form in PLAIN_FORMS,
             reasons=asks_for_reasoning(fields),
-            batches=self._form != "top_logprobs",
+            batches=self._constraint_form != "top_logprobs",
             tools=self._chat,
         )
         endpoint = "/v1/chat/completions" if self._chat else "/v1/completions"
-        self.batches = OpenAIBatches(self.transport, self._body, self._read)
+        self.batches = OpenAIBatches(self.transport, self._body, self._read_answer)
         self.batches.endpoint = endpoint
         self.model = Model(
             client="openai",
@@ -95,8 +95,8 @@ class OpenAI(HttpClient):
 
     def generate(self, request: Request) -> Coroutine[Any, Any, Response]:
         """Return the response to a request, or a response with the reason of its failure."""
-        read: Callable[[Any], Answer] = self._read
-        if request.answers is not None and self._form == "top_logprobs":
+        read: Callable[[Any], Answer] = self._read_answer
+        if request.answers is not None and self._constraint_form == "top_logprobs":
             if request.sampling.temperature > 0 or not request.answers:
                 return _unfit_failure(request)
             read = likeliest(request.answers, read)
@@ -105,8 +105,8 @@ class OpenAI(HttpClient):
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
         """Return log-likelihoods, with one call per request; raise if the server cannot score."""
         if len(requests) == 1:
-            return [await self._score(requests[0])]
-        tasks = [asyncio.ensure_future(self._score(request)) for request in requests]
+            return [await self._score_request(requests[0])]
+        tasks = [asyncio.ensure_future(self._score_request(request)) for request in requests]
         try:
             return await asyncio.gather(*tasks)
         finally:
@@ -120,7 +120,7 @@ class OpenAI(HttpClient):
         if self._chat:
             name = b',"messages":'
             asked = self.transport.dialect.turns(turns or (("user", request.context),))
-            silent = "" if SILENT in self.transport.dialect.learnt else None
+            silent = "" if SILENT_HABIT in self.transport.dialect.learnt else None
             content = chat_turns(asked, silent=silent)
         else:
             # A completion has no turns, so the messages of a chat are joined.
@@ -130,19 +130,19 @@ class OpenAI(HttpClient):
         if request.tools:
             extra = b',"tools":' + orjson.dumps(openai_tools(request.tools))
         if request.answers is not None:
-            fields = constraint_fields(self._form, request.answers)
+            fields = constraint_fields(self._constraint_form, request.answers)
             sampling = replace(sampling, max_tokens=fields.pop("max_tokens", sampling.max_tokens))
             extra += b"," + orjson.dumps(fields)[1:-1]
-        return self._head + name + orjson.dumps(content) + extra + self._tail(sampling)
+        return self._head + name + orjson.dumps(content) + extra + self._sampling_tail(sampling)
 
-    def _tail(self, sampling: Sampling) -> bytes:
+    def _sampling_tail(self, sampling: Sampling) -> bytes:
         """Return the sampling fields as JSON. They are always sent, since servers' defaults differ.
 
         Only a `top_p` of 1 is not: some servers refuse it together with a temperature, or always.
         """
         dialect = self.transport.dialect
         key = (dialect.version, sampling)
-        tail = self._tails.get(key)
+        tail = self._sampling_tails.get(key)
         if tail is None:
             fields = {
                 "temperature": sampling.temperature,
@@ -151,18 +151,18 @@ class OpenAI(HttpClient):
                 "stop": sampling.stop or None,
                 "seed": sampling.seed,
             }
-            kept = {n: v for n, v in fields.items() if v is not None and n not in self._left_out}
+            kept = {n: v for n, v in fields.items() if v is not None and n not in self._omitted}
             sent = dialect.fields(kept)
-            tail = self._tails[key] = b"," + orjson.dumps(sent)[1:] if sent else b"}"
+            tail = self._sampling_tails[key] = b"," + orjson.dumps(sent)[1:] if sent else b"}"
         return tail
 
-    async def _score(self, request: Request) -> Response:
+    async def _score_request(self, request: Request) -> Response:
         try:
             if self._chat:
                 raise refusal(EndpointError, "clients.chat_without_scores")
             if not request.context.strip():
                 raise EndpointError("the context is empty: its first token has no log-probability")
-            answer, seconds = await self._echo(request)
+            answer, seconds = await self._echoed_answer(request)
         except EndpointError as error:
             if isinstance(error, UnfitServer) and not self._scoring.proven:
                 raise
@@ -170,20 +170,20 @@ class OpenAI(HttpClient):
         self._scoring.proven = True
         return answer.response(request, seconds)
 
-    async def _echo(self, request: Request) -> tuple[Answer, float]:
+    async def _echoed_answer(self, request: Request) -> tuple[Answer, float]:
         """Have the prompts echoed; if the server refuses to generate no token, generate one."""
         state = self._scoring
         try:
-            echoed = await self._ask_echo(request, state.generated)
+            echoed = await self._request_echo(request, state.generated)
         except RequestRefused as error:
             if state.settled or state.generated or error.status not in (400, 422):
                 raise
-            echoed = await self._ask_echo(request, 1)
+            echoed = await self._request_echo(request, 1)
             state.generated = 1
         state.settled = True
         return echoed
 
-    async def _ask_echo(self, request: Request, generated: int) -> tuple[Answer, float]:
+    async def _request_echo(self, request: Request, generated: int) -> tuple[Answer, float]:
         prompts = [request.context + text for text in request.continuations]
         tail = {"max_tokens": generated, "temperature": 0, "echo": True, "logprobs": 1}
         try:
@@ -203,7 +203,7 @@ class OpenAI(HttpClient):
 # Batches, also of hosts with the same interface: one file is uploaded, two files are returned.
 
 ENDED_STATES = ("completed", "failed", "expired", "cancelled")
-LINE = b'{"custom_id":"%b","method":"POST","url":"%b","body":%b}'
+BATCH_LINE = b'{"custom_id":"%b","method":"POST","url":"%b","body":%b}'
 
 
 class OpenAIBatches(batch.ProviderBatches):
@@ -216,7 +216,7 @@ class OpenAIBatches(batch.ProviderBatches):
 
     def line(self, request: Request) -> bytes:
         name = custom_id(request.key).encode()
-        return LINE % (name, self.endpoint.encode(), self._body(request))
+        return BATCH_LINE % (name, self.endpoint.encode(), self._body(request))
 
     async def submit(self, mark: str, lines: Sequence[bytes]) -> str | None:
         """Upload a file and submit the batch.
@@ -226,11 +226,11 @@ class OpenAIBatches(batch.ProviderBatches):
         boundary = f"falter-{custom_id(mark)}"
         data = await self._transport.call(
             self._transport.url("files"),
-            _form(boundary, b"\n".join(lines)),
+            _multipart_form(boundary, b"\n".join(lines)),
             kind=f"multipart/form-data; boundary={boundary}",
         )
         asked = {
-            "input_file_id": _file(data.get("id") if isinstance(data, dict) else None),
+            "input_file_id": _safe_file_id(data.get("id") if isinstance(data, dict) else None),
             "endpoint": self.endpoint,
             "completion_window": "24h",
             "metadata": {"falter": mark},
@@ -242,7 +242,7 @@ class OpenAIBatches(batch.ProviderBatches):
         data = await self.call(f"batches/{name}")
         for field in ("output_file_id", "error_file_id"):
             if isinstance(data, dict) and data.get(field):
-                url = self._transport.url(f"files/{_file(data[field])}/content")
+                url = self._transport.url(f"files/{_safe_file_id(data[field])}/content")
                 async for line in self._transport.lines(url):
                     yield read_line(line, self._read, asked, self._transport.clean)
 
@@ -288,7 +288,7 @@ def read_line(
     return batch.declined(key, status if type(status) is int else None, error, clean)
 
 
-def _form(boundary: str, content: bytes) -> bytes:
+def _multipart_form(boundary: str, content: bytes) -> bytes:
     """Return a multipart form with the purpose and the file."""
     start = (
         f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
@@ -298,7 +298,7 @@ def _form(boundary: str, content: bytes) -> bytes:
     return start.encode() + content + f"\n\r\n--{boundary}--\r\n".encode()
 
 
-def _file(value: Any) -> str:
+def _safe_file_id(value: Any) -> str:
     """Return the server's id of a file; raise `EndpointError` if it is unsafe in a URL."""
     if batch.is_name(value):
         return str(value)

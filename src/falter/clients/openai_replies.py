@@ -20,10 +20,10 @@ SPECIAL = re.compile(r"<.*>|\[[A-Z_]+\]|", re.S)
 # Number of tokens at which the server's most likely token is the token itself or the next token.
 # If entries are shifted by one, it is nearly always the next token; otherwise only by chance.
 MIN_EVIDENCE_TOKENS = 8
-SIGNS = str.maketrans({"\u2581": " ", "\u0120": " ", "\u010a": "\n"})
+TOKEN_SIGNS = str.maketrans({"\u2581": " ", "\u0120": " ", "\u010a": "\n"})
 """Signs of tokenizers: the space of sentencepiece, the space and line break of byte-level BPE."""
-MAX_PLACES = 64
-BYTES = re.compile(r"^bytes:(?:\\x[0-9a-f]{2})+$")
+MAX_OFFSETS = 64
+BYTES_TOKEN = re.compile(r"^bytes:(?:\\x[0-9a-f]{2})+$")
 
 
 def read_chat(data: Any) -> Answer:
@@ -35,7 +35,7 @@ def read_chat(data: Any) -> Answer:
     refusal = message.get("refusal")
     if refusal and isinstance(refusal, str):
         return answer_of(data, refusal, finish_reason="refusal")
-    content = _text(message.get("content"))
+    content = _content_text(message.get("content"))
     reason = choice.get("finish_reason")
     _check_finish(content, reason, choice)
     return answer_of(
@@ -47,7 +47,7 @@ def read_chat(data: Any) -> Answer:
 def read_completion(data: Any) -> Answer:
     """Return the answer in the first choice's text."""
     choice = choices_of(data)[0]
-    content = _text(choice.get("text"))
+    content = _content_text(choice.get("text"))
     _check_finish(content, choice.get("finish_reason"), choice)
     return answer_of(data, content, finish_reason=choice.get("finish_reason"))
 
@@ -113,7 +113,7 @@ def _reasoning(message: dict[str, Any]) -> str | None:
     return "\n".join(text for text in texts if isinstance(text, str)) or None
 
 
-def _text(content: Any) -> str:
+def _content_text(content: Any) -> str:
     """Return a text, or the joined text parts of a list; an absent content is an empty text."""
     if isinstance(content, str):
         return content
@@ -151,7 +151,7 @@ class Scoring:
         """Return a reader of the scores of prompts that begin with a context."""
 
         def read(data: Any) -> Answer:
-            echoes = [_echo_of(choice) for choice in _in_order(data, len(prompts))]
+            echoes = [_echo_of(choice) for choice in _ordered_choices(data, len(prompts))]
             self._check_shift(echoes[0])
             scores = tuple(
                 echo.score(context, prompt) for echo, prompt in zip(echoes, prompts, strict=True)
@@ -219,12 +219,12 @@ class _Echo:
         begins = [start - starts[first] for start in starts]
         ends = [*begins[1:], begins[-1] + len(tokens[-1])]
         mixed_up = False
-        for measure in (len, _bytes):
+        for measure in (len, _byte_length):
             whole, boundary = measure(prompt), measure(context)
             inside = [n for n in range(first, len(tokens)) if begins[n] < whole]
             generated = len(tokens) - first - len(inside)
             if inside and generated <= 1 and ends[inside[-1]] == whole:
-                if _spell([tokens[n] for n in inside], prompt):
+                if _spell_prompt([tokens[n] for n in inside], prompt):
                     return [n for n in inside if ends[n] > boundary or begins[n] >= boundary]
                 mixed_up = True
         if mixed_up:
@@ -232,7 +232,7 @@ class _Echo:
         raise refusal(EndpointError, "clients.short_echo", end=ends[-1], count=len(prompt))
 
 
-def _spell(tokens: list[str], prompt: str) -> bool:
+def _spell_prompt(tokens: list[str], prompt: str) -> bool:
     """Return True if the tokens spell the prompt's text.
 
     Bytes may be written as letters of Latin-1. Tokenizers' signs for a space and a line break are
@@ -240,30 +240,30 @@ def _spell(tokens: list[str], prompt: str) -> bool:
     """
     if "".join(tokens) in (prompt, prompt.encode().decode("latin-1")):
         return True
-    plain = "".join(BYTES.sub("\ufffd", token) for token in tokens)
-    return any(_fits(plain.translate(signs), prompt) for signs in ({}, SIGNS))
+    plain = "".join(BYTES_TOKEN.sub("\ufffd", token) for token in tokens)
+    return any(_is_lossy_copy(plain.translate(signs), prompt) for signs in ({}, TOKEN_SIGNS))
 
 
-def _fits(text: str, prompt: str) -> bool:
+def _is_lossy_copy(text: str, prompt: str) -> bool:
     """Return True if a text is the prompt, with U+FFFD for any character or for none."""
     # The offsets in the prompt at which the part of the text read so far may end.
-    places = {0}
+    offsets = {0}
     for part in re.findall("\ufffd+|[^\ufffd]+", text):
         if part[0] == "\ufffd":
-            ends = {place + n for place in places for n in range(len(part) + 1)}
-            places = {end for end in ends if end <= len(prompt)}
+            ends = {offset + n for offset in offsets for n in range(len(part) + 1)}
+            offsets = {end for end in ends if end <= len(prompt)}
         else:
-            places = {at + len(part) for at in places if prompt.startswith(part, at)}
-        if len(places) > MAX_PLACES:
+            offsets = {at + len(part) for at in offsets if prompt.startswith(part, at)}
+        if len(offsets) > MAX_OFFSETS:
             return False
-    return len(prompt) in places
+    return len(prompt) in offsets
 
 
-def _bytes(text: str) -> int:
+def _byte_length(text: str) -> int:
     return len(text.encode())
 
 
-def _in_order(data: Any, number: int) -> list[dict[str, Any]]:
+def _ordered_choices(data: Any, number: int) -> list[dict[str, Any]]:
     """Return one choice per prompt, in the prompts' order.
 
     Raise `UnfitServer` if the server answers one of several prompts only, and `UnusableAnswer` if
@@ -277,10 +277,10 @@ def _in_order(data: Any, number: int) -> list[dict[str, Any]]:
         )
     if len(choices) != number or not all(isinstance(choice, dict) for choice in choices):
         raise UnusableAnswer(f"{len(choices)} choices for {number} prompts")
-    places = [choice.get("index") for choice in choices]
-    if all(place is None for place in places):
+    indices = [choice.get("index") for choice in choices]
+    if all(index is None for index in indices):
         return choices
-    if not _all(places, int) or set(places) != set(range(number)):
+    if not _is_list_of(indices, int) or set(indices) != set(range(number)):
         raise UnusableAnswer("the choices are not numbered from 0 to the last")
     return sorted(choices, key=lambda choice: int(choice["index"]))
 
@@ -292,8 +292,8 @@ def _echo_of(choice: dict[str, Any]) -> _Echo:
             "the server returns no log-probabilities with echo, so it cannot compute "
             "log-likelihoods"
         )
-    tokens = _list(entries, "tokens", str)
-    logprobs = _list(entries, "token_logprobs", (float, int, type(None)))
+    tokens = _typed_list(entries, "tokens", str)
+    logprobs = _typed_list(entries, "token_logprobs", (float, int, type(None)))
     if len(tokens) != len(logprobs):
         raise UnusableAnswer(f"{len(tokens)} tokens with {len(logprobs)} log-probabilities")
     if len(tokens) < 2:
@@ -301,7 +301,7 @@ def _echo_of(choice: dict[str, Any]) -> _Echo:
     if logprobs[0] is not None:
         raise refusal(UnfitServer, "clients.shifted_entries", logprobs=logprobs[0])
     if entries.get("text_offset"):
-        offsets = _list(entries, "text_offset", int)
+        offsets = _typed_list(entries, "text_offset", int)
     else:
         offsets = list(accumulate(map(len, tokens), initial=0))[:-1]
     if len(offsets) != len(tokens) or offsets != sorted(offsets):
@@ -309,23 +309,23 @@ def _echo_of(choice: dict[str, Any]) -> _Echo:
     tops = entries.get("top_logprobs")
     if not isinstance(tops, list) or len(tops) != len(tokens):
         tops = []
-    return _Echo(tokens, logprobs, offsets, [_numbers(top) for top in tops])
+    return _Echo(tokens, logprobs, offsets, [_numeric_entries(top) for top in tops])
 
 
-def _list(entries: dict[str, Any], name: str, kind: type | tuple[type, ...]) -> list[Any]:
+def _typed_list(entries: dict[str, Any], name: str, kind: type | tuple[type, ...]) -> list[Any]:
     values = entries.get(name)
-    if not _all(values, kind):
+    if not _is_list_of(values, kind):
         raise UnusableAnswer(f"the log-probabilities have no usable list '{name}'")
     return list(values or ())
 
 
-def _all(values: Any, kind: type | tuple[type, ...]) -> bool:
+def _is_list_of(values: Any, kind: type | tuple[type, ...]) -> bool:
     return isinstance(values, list) and all(
         isinstance(value, kind) and not isinstance(value, bool) for value in values
     )
 
 
-def _numbers(top: Any) -> dict[str, float]:
+def _numeric_entries(top: Any) -> dict[str, float]:
     if not isinstance(top, dict):
         return {}
     return {token: value for token, value in top.items() if isinstance(value, (int, float))}

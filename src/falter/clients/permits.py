@@ -14,7 +14,7 @@ from typing import Any
 
 from falter.clients.settings import client_tables, clients
 
-_SAFE = client_tables("permits")
+_PERMITS = client_tables("permits")
 # Tasks of other libraries that load installed code only; falter's own execute nothing. Safe are
 # "inspect:inspect_evals.gsm8k@gsm8k" and "lm-eval:arc_easy". Not "inspect:inspect_evals.py@t",
 # "inspect:inspect_evals/../evil.py@t" and "lm-eval:FILE.yaml", which run a file's code.
@@ -47,7 +47,7 @@ def asked_by(model: Any) -> Asked:
     named = [spec.get("api_key_env"), *(headers.values() if isinstance(headers, Mapping) else ())]
     address, variable = server_of(client, rest)
     address = address or spec.get("base_url")
-    safe = _SAFE["options"].get(client)
+    safe = _PERMITS["options"].get(client)
     chosen = [n for n, v in given if v not in (None, False)] if isinstance(safe, str) else []
     odd = next((name for name in chosen if name not in str(safe).split()), None)
     code = "" if _is_safe(client, rest) else spec["name"]
@@ -60,23 +60,23 @@ def asked_by(model: Any) -> Asked:
 def server_of(client: str, name: str) -> tuple[str | None, str | None]:
     """Return the URL in a model's name, and the variable from which its library takes a key."""
     if client == "inspect":
-        known = (key for pattern, key in _SAFE["inspect"].items() if re.fullmatch(pattern, name))
+        known = (key for pattern, key in _PERMITS["inspect"].items() if re.fullmatch(pattern, name))
         return None, next(known, None) or None
     if client == "lm-eval":
         kind, _, arguments = name.partition(",")
-        return _pairs(arguments).get("base_url"), _SAFE["lm-eval"].get(kind, [""])[0] or None
+        return _options(arguments).get("base_url"), _PERMITS["lm-eval"].get(kind, [""])[0] or None
     return None, None
 
 
 def _is_safe(client: str, name: str) -> bool:
     if client == "inspect":
-        return any(re.fullmatch(pattern, name) for pattern in _SAFE["inspect"])
+        return any(re.fullmatch(pattern, name) for pattern in _PERMITS["inspect"])
     if client == "lm-eval":
         kind, _, arguments = name.partition(",")
-        known = _SAFE["lm-eval"].get(kind)
-        return known is not None and _pairs(arguments).keys() <= set(known[1].split())
-    return client in _SAFE["options"]
+        known = _PERMITS["lm-eval"].get(kind)
+        return known is not None and _options(arguments).keys() <= set(known[1].split())
+    return client in _PERMITS["options"]
 
 
-def _pairs(arguments: str) -> dict[str, str]:
+def _options(arguments: str) -> dict[str, str]:
     return dict(part.partition("=")[::2] for part in arguments.split(",") if part)

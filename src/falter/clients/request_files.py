@@ -24,8 +24,8 @@ from falter.records.errors import UsageError, printable, refusal
 from falter.records.interfaces import Client
 from falter.records.types import ContinuationScore, Request
 
-PLAIN = FORMS[-1]
-VERSION = re.compile(r"(?:[-@:_.](?:\d[\d.-]*|v\d[\d.]*|latest|preview))*", re.I)
+PLAIN_FORM = FORMS[-1]
+VERSION_SUFFIX = re.compile(r"(?:[-@:_.](?:\d[\d.-]*|v\d[\d.]*|latest|preview))*", re.I)
 MAX_REASON_CHARACTERS = 300
 MAX_TOKEN_COUNT = 1_000_000
 
@@ -40,7 +40,7 @@ class ResultLine:
 
 def usual_form(client: Client) -> str:
     """Return the format of a client's batches, or else `jsonl`."""
-    return client.batches.form if isinstance(client, BatchClient) else PLAIN
+    return client.batches.form if isinstance(client, BatchClient) else PLAIN_FORM
 
 
 def request_line(request: Request, client: Client, form: str) -> bytes:
@@ -49,7 +49,7 @@ def request_line(request: Request, client: Client, form: str) -> bytes:
     Raise `UsageError` if the client does not use the format, or if the format cannot hold scoring
     requests.
     """
-    if form == PLAIN:
+    if form == PLAIN_FORM:
         return _plain_line(request)
     if usual_form(client) != form or not isinstance(client, BatchClient):
         raise UsageError(
@@ -57,7 +57,7 @@ def request_line(request: Request, client: Client, form: str) -> bytes:
             hint=f"use --format {usual_form(client)}",
         )
     if request.scores:
-        raise refusal(UsageError, "clients.no_scores_form", form=form, plain=PLAIN)
+        raise refusal(UsageError, "clients.no_scores_form", form=form, plain=PLAIN_FORM)
     return client.batches.file_line(request)
 
 
@@ -66,14 +66,14 @@ def read_result(data: Any) -> ResultLine | None:
     if not isinstance(data, dict):
         return None
     if "custom_id" in data and "result" in data:
-        line = anthropic.read_line(data, anthropic.read_message, "", _clean)
+        line = anthropic.read_line(data, anthropic.read_message, "", _short_line)
         return ResultLine(line=line, model=_name(submapping(data["result"], "message"), "model"))
     if "custom_id" in data:
         body = submapping(data.get("response"), "body")
-        line = openai.read_line(data, _read_openai, "", _clean)
+        line = openai.read_line(data, _read_openai, "", _short_line)
         return ResultLine(line=line, model=_name(body, "model"))
     if "metadata" in data or ("key" in data and ("response" in data or "error" in data)):
-        line = gemini.read_line(data, gemini.read_candidates, "", _clean)
+        line = gemini.read_line(data, gemini.read_candidates, "", _short_line)
         return ResultLine(line=line, model=_name(data.get("response"), "modelVersion"))
     if "key" in data:
         return ResultLine(line=_read_plain(data), model=_name(data, "model"))
@@ -86,7 +86,7 @@ def is_named(asked: str, named: str) -> bool:
     `gpt-4o-2024-08-06` fits a request for `gpt-4o`; `gpt-4o-mini` does not.
     """
     asked, named = (name.casefold().rpartition("/")[2] for name in (asked, named))
-    return named.startswith(asked) and VERSION.fullmatch(named[len(asked) :]) is not None
+    return named.startswith(asked) and VERSION_SUFFIX.fullmatch(named[len(asked) :]) is not None
 
 
 def _plain_line(request: Request) -> bytes:
@@ -116,8 +116,8 @@ def _read_plain(data: Mapping[str, Any]) -> BatchLine:
     key = key_of(str(data.get("key")).removeprefix("sha256:"))
     text, scores, failure = data.get("text"), data.get("scores"), data.get("failure")
     if isinstance(failure, str) and failure:
-        return BatchLine(key=key, response=failed_key(key, _clean(failure)))
-    read = tuple(map(_score, scores)) if isinstance(scores, list) else ()
+        return BatchLine(key=key, response=failed_key(key, _short_line(failure)))
+    read = tuple(map(_continuation_score, scores)) if isinstance(scores, list) else ()
     if (not isinstance(text, str) and not read) or None in read:
         return BatchLine(key=key, reason="neither a text nor log-probabilities")
     answer = Answer.from_server(
@@ -132,7 +132,7 @@ def _read_plain(data: Mapping[str, Any]) -> BatchLine:
     return BatchLine(key=key, response=answer.stored(key))
 
 
-def _score(value: Any) -> ContinuationScore | None:
+def _continuation_score(value: Any) -> ContinuationScore | None:
     """Return a log-probability with its number of tokens, or None if the value is not valid."""
     fields = value if isinstance(value, dict) else {}
     logprob, tokens = fields.get("logprob"), fields.get("tokens")
@@ -158,5 +158,5 @@ def _name(data: Any, field: str) -> str | None:
     return printable_text(data.get(field), 200) or None if isinstance(data, dict) else None
 
 
-def _clean(text: str) -> str:
+def _short_line(text: str) -> str:
     return printable(" ".join(text[: 8 * MAX_REASON_CHARACTERS].split()))[:MAX_REASON_CHARACTERS]

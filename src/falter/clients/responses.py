@@ -11,7 +11,7 @@ from falter.clients.chat_forms import responses_items
 from falter.clients.constrained import answer_schema
 from falter.clients.settings import ClientSettings, asks_for_reasoning, clients, option_table
 from falter.clients.transport import Transport
-from falter.records.chats import sides
+from falter.records.chats import merged_turns
 from falter.records.interfaces import Capabilities
 from falter.records.types import Model, Request, Response
 
@@ -49,7 +49,7 @@ class Responses(HttpClient):
         """Return the response to a request, or a response with the reason of its failure."""
         stop = request.sampling.stop
         return await self.transport.answer(
-            request, self._url, self._body, lambda data: _read(data, stop)
+            request, self._url, self._body, lambda data: _read_reply(data, stop)
         )
 
     def _body(self, request: Request) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class Responses(HttpClient):
         turns = request.messages or (("user", request.context),)
         fields = {
             "model": self.model.name,
-            "input": [item for turn in sides(turns) for item in responses_items(*turn)],
+            "input": [item for turn in merged_turns(turns) for item in responses_items(*turn)],
             "tools": [{"type": "function", "strict": False, **json.loads(t)} for t in request.tools]
             or None,
             "max_output_tokens": sampling.max_tokens,
@@ -74,7 +74,7 @@ class Responses(HttpClient):
         return {name: value for name, value in fields.items() if value is not None}
 
 
-def _read(data: Any, stop: tuple[str, ...]) -> Answer:
+def _read_reply(data: Any, stop: tuple[str, ...]) -> Answer:
     """Return the answer in a reply: its text or refusal, reasoning summaries and calls."""
     if data.get("status") == "failed":
         raise UnusableAnswer(f"failed: {data.get('error')}")

@@ -89,9 +89,9 @@ class RetryPolicy:
     def decide(self, attempt: int, outcome: Outcome) -> Decision:
         """Decide whether to wait, give up or stop after failed attempt number `attempt`, from 1."""
         if outcome.status in AUTH_FAILURE_STATUSES:
-            return AbortRun(_reason(outcome, 1))
-        if attempt >= self.max_attempts or not _passes(outcome):
-            return GiveUp(_reason(outcome, attempt))
+            return AbortRun(_failure_reason(outcome, 1))
+        if attempt >= self.max_attempts or not _is_retryable(outcome):
+            return GiveUp(_failure_reason(outcome, attempt))
         if outcome.retry_after is not None:
             return Wait(min(self.cap, outcome.retry_after))
         # The exponent is bounded, since 2.0**1024 raises OverflowError. Jitter over the whole range
@@ -112,11 +112,11 @@ def retry_after(value: str | None, now: float) -> float | None:
     try:
         seconds = float(value)
     except ValueError:
-        return _until(value, now)
+        return _seconds_until(value, now)
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
-def _until(date: str, now: float) -> float | None:
+def _seconds_until(date: str, now: float) -> float | None:
     try:
         moment = parsedate_to_datetime(date)
     except (ValueError, OverflowError):
@@ -127,14 +127,14 @@ def _until(date: str, now: float) -> float | None:
     return max(0.0, moment.timestamp() - now)
 
 
-def _passes(outcome: Outcome) -> bool:
+def _is_retryable(outcome: Outcome) -> bool:
     """Return True if the same request may succeed a little later."""
     if outcome.final:
         return False
     return outcome.status is None or outcome.status in RETRYABLE_STATUSES or outcome.status >= 500
 
 
-def _reason(outcome: Outcome, attempts: int) -> str:
+def _failure_reason(outcome: Outcome, attempts: int) -> str:
     tries = f" after {attempts} attempts" if attempts > 1 else ""
     return f"{outcome.what}{tries}: {outcome.message}" if outcome.message else outcome.what + tries
 
@@ -165,7 +165,7 @@ def read_error(raw: bytes) -> ServerError:
     return ServerError(
         message if isinstance(message, str) else orjson.dumps(message).decode(),
         str(code)[:100],
-        _field(error),
+        _named_field(error),
     )
 
 
@@ -185,7 +185,7 @@ def inner_status(data: Any) -> int | None:
     return code if type(code) is int and 400 <= code < 600 else None
 
 
-def _field(error: dict[str, Any]) -> str:
+def _named_field(error: dict[str, Any]) -> str:
     """Return the field that an error names, or an empty text.
 
     The field is `param`, or the end of the path in FastAPI's list of validation errors.

@@ -21,10 +21,10 @@ Api = Literal["chat", "completions"]
 APIS = ("chat", "completions")
 FORMS = ("openai", "anthropic", "gemini", "jsonl")
 """The formats of requests and results in files: formats of providers' batches, and falter's."""
-TYPES = {kind.__name__: kind for kind in (bool, dict, float, int, str)}
-HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-SECRET = re.compile(r"api[-_]?key|authori[sz]ation|password|passwd|secret|credential", re.I)
+OPTION_TYPES = {kind.__name__: kind for kind in (bool, dict, float, int, str)}
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+SECRET_NAME = re.compile(r"api[-_]?key|authori[sz]ation|password|passwd|secret|credential", re.I)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class ClientSettings:
         _check_number("timeout", self.timeout, "a number of seconds above 0")
         _check_number("max_wait", self.max_wait, "a number of seconds, 0 or more", zero=True)
         for header, variable in (self.headers or {}).items():
-            if not HEADER.fullmatch(header):
+            if not HEADER_NAME.fullmatch(header):
                 raise InvalidValue("headers", header, "the name of a header")
             _check_variable(variable, f"headers.{header}")
         _check_options(self.options)
@@ -76,18 +76,18 @@ Connector = Callable[[ClientSettings], Client]
 
 clients: Registry[Connector] = Registry("client", "falter.clients")
 
-_COST_NOTHING: set[Connector] = set()
+_FREE_CONNECTORS: set[Connector] = set()
 
 
 def costs_nothing(connect: Connector) -> Connector:
     """Mark a connector whose models run in this process, so that no token is paid for."""
-    _COST_NOTHING.add(connect)
+    _FREE_CONNECTORS.add(connect)
     return connect
 
 
 def is_free(client: str) -> bool:
     """Return True if the client of this name is registered as free of cost."""
-    return client in clients and clients.get(client) in _COST_NOTHING
+    return client in clients and clients.get(client) in _FREE_CONNECTORS
 
 
 def require(what: str, extra: str, *modules: str) -> None:
@@ -177,7 +177,7 @@ def option_table(client: str) -> OptionTable:
     table = dict(client_tables()[client]["options"])
     known = []
     for name, row in table.pop("known", {}).items():
-        kind, options = TYPES[row["type"]], tuple(row.get("options", ()))
+        kind, options = OPTION_TYPES[row["type"]], tuple(row.get("options", ()))
         given = {"default": None, **row, "type": kind, "options": options}
         known.append(Parameter(name=name, **given))
     return OptionTable(client=client, known=tuple(known), **table)
@@ -212,7 +212,7 @@ def _check_variable(variable: object, argument: str = "api_key_env") -> None:
 
     The value is not shown, since some users give the key itself instead of the variable's name.
     """
-    if variable is None or (isinstance(variable, str) and VARIABLE.fullmatch(variable)):
+    if variable is None or (isinstance(variable, str) and VARIABLE_NAME.fullmatch(variable)):
         return
     raise InvalidValue(
         argument,
@@ -243,8 +243,8 @@ def _check_number(argument: str, value: object, expected: str, *, zero: bool = F
 def _check_options(options: object) -> None:
     if not isinstance(options, Mapping):
         raise InvalidValue("options", options, "a mapping of names to plain JSON values")
-    for path, value in _leaves(options, "options"):
-        if SECRET.search(path):
+    for path, value in _leaf_values(options, "options"):
+        if SECRET_NAME.search(path):
             raise InvalidValue(
                 path, "…", "no key or password", hint="name its variable with api_key_env"
             )
@@ -254,14 +254,14 @@ def _check_options(options: object) -> None:
             raise InvalidValue(path, value, "a plain JSON value")
 
 
-def _leaves(value: object, path: str) -> Iterator[tuple[str, object]]:
+def _leaf_values(value: object, path: str) -> Iterator[tuple[str, object]]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if not isinstance(key, str):
                 raise InvalidValue(path, key, "names that are text")
-            yield from _leaves(inner, f"{path}.{key}")
+            yield from _leaf_values(inner, f"{path}.{key}")
     elif isinstance(value, (list, tuple)):
         for number, inner in enumerate(value):
-            yield from _leaves(inner, f"{path}[{number}]")
+            yield from _leaf_values(inner, f"{path}[{number}]")
     else:
         yield path, value

@@ -45,7 +45,7 @@ from falter.records.types import ContinuationScore, Model, Recipe, Request, Resp
 OPTIONS = option_table("simulated")
 RATINGS = "ratings_wanted"
 """The field of an item that asks for ratings: their names, separated by commas."""
-_STEPS = "I read the question and look at what could fit.\nOne answer fits best.\nAnswer: "
+_REASONING = "I read the question and look at what could fit.\nOne answer fits best.\nAnswer: "
 _STANDARD = NormalDist()
 
 
@@ -73,19 +73,19 @@ class Simulated(BaseClient):
         wanted = request.variant.item.fields.get(RATINGS)
         if wanted is not None:
             return self._response(request, text=self._ratings(request, wanted.split(",")))
-        if self._uniform("unparsed", request) < self.parameters["unparsed"]:
+        if self._uniform_draw("unparsed", request) < self.parameters["unparsed"]:
             return self._response(request, text="It depends on how one looks at it.")
-        index = self._answer(request)
+        index = self._answer_index(request)
         if prompt.choices:
             answer = prompt.labels[index]
         elif prompt.schema is not None:
-            answer = _in_parts(request.variant, prompt.schema, right=index == 0)
+            answer = _as_parts(request.variant, prompt.schema, right=index == 0)
         else:
             answer = str(prompt.target) if index == 0 else "something else"
         if request.answers is not None:
             answer = _in_answer_form(request.answers, answer, str(prompt.target), right=index == 0)
         elif request.variant.recipe.reasons:
-            answer = _STEPS + answer
+            answer = _REASONING + answer
         return self._response(request, text=answer)
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
@@ -95,13 +95,13 @@ class Simulated(BaseClient):
     def is_right(self, request: Request) -> bool:
         """Return True if the formula is above zero for this request."""
         p, variant = self.parameters, request.variant
-        latent = p["mean"] + p["item_sd"] * self._normal("item", request)
+        latent = p["mean"] + p["item_sd"] * self._normal_draw("item", request)
         if variant.status == "changed" and not self._is_mended(request):
             latent -= self.effect(variant.recipe)
         if p["interaction_sd"]:
-            latent += p["interaction_sd"] * self._normal("interaction", request)
+            latent += p["interaction_sd"] * self._normal_draw("interaction", request)
         if p["noise_sd"]:
-            latent += p["noise_sd"] * self._normal("noise", request)
+            latent += p["noise_sd"] * self._normal_draw("noise", request)
         return latent > 0
 
     def effect(self, recipe: Recipe) -> float:
@@ -113,7 +113,7 @@ class Simulated(BaseClient):
     def _is_mended(self, request: Request) -> bool:
         return bool(self.mended_by) and self.mended_by in plain(request.variant.prompt)
 
-    def _answer(self, request: Request) -> int:
+    def _answer_index(self, request: Request) -> int:
         prompt = request.variant.prompt
         if not prompt.choices:
             return 0 if self.is_right(request) else 1
@@ -121,16 +121,16 @@ class Simulated(BaseClient):
         if self.is_right(request):
             return target
         others = [i for i in range(len(prompt.choices)) if i != target]
-        return others[int(self._uniform("wrong", request) * len(others))]
+        return others[int(self._uniform_draw("wrong", request) * len(others))]
 
     def _ratings(self, request: Request, names: Sequence[str]) -> str:
         """Return made-up ratings as JSON, which depend only on the prompt and the repeat."""
         p, shown = self.parameters, request.messages or request.context
 
         def normal(part: str, *more: Any) -> float:
-            return _STANDARD.inv_cdf(self._hashed(part, shown, *more))
+            return _STANDARD.inv_cdf(self._hash_fraction(part, shown, *more))
 
-        if self._hashed("rating unparsed", shown, request.repeat) < p["unparsed"]:
+        if self._hash_fraction("rating unparsed", shown, request.repeat) < p["unparsed"]:
             return "It depends on how one looks at it."
         latent = p["mean"] + p["item_sd"] * normal("rating")
         latent += p["noise_sd"] * normal("rating noise", request.repeat)
@@ -147,7 +147,7 @@ class Simulated(BaseClient):
 
         So the chosen option has the maximum of the raw scores and of the scores per character.
         """
-        chosen = self._answer(request)
+        chosen = self._answer_index(request)
         far = 10.0 * max(map(len, request.continuations))
         scores = tuple(
             ContinuationScore(
@@ -160,27 +160,27 @@ class Simulated(BaseClient):
     def _response(self, request: Request, **content: Any) -> Response:
         return Response(key=request.key, served_by="simulated", received_at=time.time(), **content)
 
-    def _uniform(self, part: str, request: Request) -> float:
+    def _uniform_draw(self, part: str, request: Request) -> float:
         """Return a uniform draw from a hash of the values on which the part depends."""
         variant = request.variant
         parts: list[Any] = [variant.item.key]
         if part != "item":
-            parts += [self._condition(variant), variant.draw]
+            parts += [self._condition_id(variant), variant.draw]
         if part in ("noise", "unparsed"):
             parts.append(request.repeat)
-        return self._hashed(part, *parts)
+        return self._hash_fraction(part, *parts)
 
-    def _hashed(self, part: str, *parts: Any) -> float:
+    def _hash_fraction(self, part: str, *parts: Any) -> float:
         """Return a number between 0 and 1 from a hash of the seed and all arguments."""
         name = digest("simulated", part, self.parameters["seed"], *parts)
         return (int(name[7:20], 16) + 0.5) / 16**13
 
-    def _condition(self, variant: Variant) -> str:
+    def _condition_id(self, variant: Variant) -> str:
         """Return the recipe's id if the recipe changed the prompt, otherwise "baseline"."""
         return variant.recipe.id if variant.status == "changed" else "baseline"
 
-    def _normal(self, part: str, request: Request) -> float:
-        return _STANDARD.inv_cdf(self._uniform(part, request))
+    def _normal_draw(self, part: str, request: Request) -> float:
+        return _STANDARD.inv_cdf(self._uniform_draw(part, request))
 
 
 def _in_answer_form(answers: Sequence[str], answer: str, target: str, *, right: bool) -> str:
@@ -192,7 +192,7 @@ def _in_answer_form(answers: Sequence[str], answer: str, target: str, *, right: 
     return json.dumps({"answer": answer})
 
 
-def _in_parts(variant: Variant, schema: AnswerSchema, *, right: bool) -> str:
+def _as_parts(variant: Variant, schema: AnswerSchema, *, right: bool) -> str:
     target = str(variant.prompt.target or "")
     if schema.lines:
         gold = dict(line.split(": ", 1) for line in target.splitlines() if ": " in line)

@@ -23,7 +23,7 @@ from falter.clients.answers import (
     refused_key,
 )
 from falter.clients.connection import (
-    ENDPOINTS,
+    ENDPOINT_PATHS,
     JSON,
     Connection,
     Reply,
@@ -64,7 +64,7 @@ CHECK_SECONDS = 10.0
 MAX_UPLOAD_SECONDS, MAX_SILENCE_SECONDS = 900.0, 120.0
 """Maximum seconds for the upload of a batch, and without a byte while its results are read."""
 MAX_CALL_BYTES = 256 * 2**20
-QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_error"})
+QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_error"})
 FILTERED = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
 """Error codes with which a provider refuses a prompt."""
 MISSING_ENDPOINT_STATUSES = frozenset({404, 405})
@@ -73,15 +73,15 @@ ODD_JSON = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError,
 """Errors that reading JSON of an unexpected form raises."""
 
 
-UNUSABLE = "unusable answer"
+UNUSABLE_ANSWER = "unusable answer"
 
 
-def _problem(result: Answer | Outcome) -> str | None:
+def _server_trouble(result: Answer | Outcome) -> str | None:
     """Return the reason of a failed attempt if the server is unreachable or broken, else None.
 
     A server that refuses a request, or replies in an unexpected form, is working.
     """
-    if isinstance(result, Answer) or result.final or result.what == UNUSABLE:
+    if isinstance(result, Answer) or result.final or result.what == UNUSABLE_ANSWER:
         return None
     if result.status is not None and result.status < 500:
         return None
@@ -131,7 +131,7 @@ class Transport:
         key_variable: str | None = None,
         key_header: str = "Authorization: Bearer {key}",
         headers: Mapping[str, str] = MappingProxyType({}),
-        endpoints: Sequence[str] = ENDPOINTS,
+        endpoints: Sequence[str] = ENDPOINT_PATHS,
         models_path: str | None = "models",
         models_of: Callable[[Any], Sequence[str]] = listed_models,
         renames: Mapping[str, str] = MappingProxyType({}),
@@ -151,22 +151,22 @@ class Transport:
         )
         self.dialect = Dialect(renames, may_drop, habits)
         self.on_attempt: Callable[[str | None], None] = lambda trouble: None
-        self._sent: dict[object, float] = {}
+        self._sent_at: dict[object, float] = {}
         self._policy = RetryPolicy(settings.max_attempts, cap=settings.max_wait)
         self._models_path, self._models_of = models_path, models_of
         self._check_seconds = min(CHECK_SECONDS, settings.timeout)
         self._usual_path = home.path if default_url else "/v1"
         # Keys
-        self._variable = settings.api_key_env or key_variable
+        self._key_name = settings.api_key_env or key_variable
         named = settings.api_key_env is not None
-        wanted = self._variable is not None and (named or self.is_home)
-        self._key = read_key(self._variable) if wanted and self._variable else None
+        wanted = self._key_name is not None and (named or self.is_home)
+        self._key = read_key(self._key_name) if wanted and self._key_name else None
         # A provider's default server on this machine may need no key.
         local = is_loopback(home.host or "")
         self._key_missing = self._key is None and wanted and (named or not local)
         name, _, value = key_header.partition(": ")
         given = {h: read_key(v, spaces=True) for h, v in (settings.headers or {}).items()}
-        self._unset = [v for h, v in (settings.headers or {}).items() if given[h] is None]
+        self._unset_variables = [v for h, v in (settings.headers or {}).items() if given[h] is None]
         extra = {header: text for header, text in given.items() if text is not None}
         key_headers = {} if self._key is None else {name: value.replace("{key}", self._key)}
         self._connection = Connection(
@@ -183,7 +183,7 @@ class Transport:
 
         A plan shows this name, also if the variable is not set.
         """
-        return self._variable if self._key is not None or self._key_missing else None
+        return self._key_name if self._key is not None or self._key_missing else None
 
     @property
     def waits_since(self) -> float | None:
@@ -192,7 +192,7 @@ class Transport:
         None if no attempt is in flight.
         """
         # A dictionary keeps the order of insertion, so that the first entry is the oldest.
-        return next(iter(self._sent.values()), None)
+        return next(iter(self._sent_at.values()), None)
 
     def url(self, path: str) -> URL:
         """Return the URL of an endpoint."""
@@ -252,20 +252,20 @@ class Transport:
             attempt += 1
             await self.limiter.acquire(tokens)
             started, mark = time.perf_counter(), object()
-            self._sent[mark] = asyncio.get_running_loop().time()
+            self._sent_at[mark] = asyncio.get_running_loop().time()
             try:
-                result = self._read(await self._connection.post(url, body), read)
+                result = self._read_reply(await self._connection.post(url, body), read)
             finally:
-                del self._sent[mark]
+                del self._sent_at[mark]
                 self.limiter.release()
-            self.on_attempt(_problem(result))
+            self.on_attempt(_server_trouble(result))
             if isinstance(result, Answer):
                 seconds = time.perf_counter() - started
                 used = result.usage.prompt_tokens + result.usage.completion_tokens
                 if used:
                     self.limiter.settle(tokens, used)
                 return result, seconds
-            await self._wait(attempt, result, tokens, url)
+            await self._wait_or_raise(attempt, result, tokens, url)
 
     async def call(
         self, url: URL, body: bytes | None = None, *, kind: str = JSON, once: bool = False
@@ -286,12 +286,12 @@ class Transport:
                 )
             finally:
                 self.limiter.release()
-            data = self._json(reply)
+            data = self._parse_reply(reply)
             if not isinstance(data, Outcome):
                 return data
             if once and (data.status is None or data.status >= 500):
                 raise RequestRefused(self.clean(data.message), status=data.status)
-            await self._wait(attempt, data, 0, url)
+            await self._wait_or_raise(attempt, data, 0, url)
 
     async def lines(self, url: URL) -> AsyncIterator[Any]:
         """Yield the JSON of each line of a file; None for a line that is not JSON.
@@ -307,9 +307,9 @@ class Transport:
             async for line in self._connection.lines(url, MAX_SILENCE_SECONDS):
                 if isinstance(line, bytes):
                     begun += 1
-                    yield self._line(line)
+                    yield self._parsed_line(line)
                 else:
-                    outcome = line if isinstance(line, Outcome) else self._refused(*line)
+                    outcome = line if isinstance(line, Outcome) else self._refusal_outcome(*line)
             if outcome is None:
                 return
             # A second attempt would yield the first lines again, and the caller counts lines.
@@ -318,14 +318,14 @@ class Transport:
                     f"the connection broke while the results were read: {outcome.message}",
                     status=None,
                 )
-            await self._wait(attempt, outcome, 0, url)
+            await self._wait_or_raise(attempt, outcome, 0, url)
 
     async def check(self, model: str) -> None:
         """Raise `PreflightError` if the server is away, refuses the key or lacks the model."""
         self._require_variables()
         if self._models_path is None:
             return
-        status, _, raw = await self._models(self.base_url)
+        status, _, raw = await self._request_models(self.base_url)
         if status in (401, 403):
             message = self.clean(read_error(raw).message)
             raise PreflightError(
@@ -334,7 +334,7 @@ class Transport:
             )
         if status == 404 and URL(self.base_url).path == "/":
             usual = self.base_url + self._usual_path
-            if (await self._models(usual))[0] == 200:
+            if (await self._request_models(usual))[0] == 200:
                 raise PreflightError(f"{self.base_url} has no API at its root", hint=f"use {usual}")
         if status == 200:
             self._check_listed(model, raw)
@@ -352,9 +352,9 @@ class Transport:
     def _require_variables(self) -> None:
         """Raise `PreflightError` if the variable of the key or of a header is not set."""
         if self._key_missing:
-            raise refusal(PreflightError, "clients.no_key", variable=self._variable)
-        if self._unset:
-            raise refusal(PreflightError, "clients.no_header", variable=self._unset[0])
+            raise refusal(PreflightError, "clients.no_key", variable=self._key_name)
+        if self._unset_variables:
+            raise refusal(PreflightError, "clients.no_header", variable=self._unset_variables[0])
 
     def _learn(self, request: Request, refusal: RequestRefused) -> bool:
         """Return True if the refusal changed the dialect; print each change once."""
@@ -365,41 +365,41 @@ class Transport:
         print(f"{request.model.label}: {field} is {change} ({refusal.said})", file=sys.stderr)
         return True
 
-    def _json(self, reply: Reply | Outcome) -> Any:
+    def _parse_reply(self, reply: Reply | Outcome) -> Any:
         """Return the JSON in a reply, or an `Outcome` if the attempt failed."""
         if isinstance(reply, Outcome):
             return reply
         if reply[0] >= 300:
-            return self._refused(*reply)
+            return self._refusal_outcome(*reply)
         try:
             return self._connection.masked(read_json(reply[2]))
         except TooLargeJson as error:
-            return Outcome(what=UNUSABLE, message=str(error), final=True)
+            return Outcome(what=UNUSABLE_ANSWER, message=str(error), final=True)
         except ValueError as error:
-            return Outcome(what=UNUSABLE, message=f"not JSON: {error}")
+            return Outcome(what=UNUSABLE_ANSWER, message=f"not JSON: {error}")
 
-    def _read(self, reply: Reply | Outcome, read: Read) -> Answer | Outcome:
+    def _read_reply(self, reply: Reply | Outcome, read: Read) -> Answer | Outcome:
         """Return the answer in a reply, or an `Outcome` if the attempt failed."""
-        data = self._json(reply)
+        data = self._parse_reply(reply)
         if isinstance(data, Outcome):
             return data
         assert not isinstance(reply, Outcome)
         try:
             status = inner_status(data)
-            return read(data) if status is None else self._refused(status, *reply[1:])
+            return read(data) if status is None else self._refusal_outcome(status, *reply[1:])
         except UnusableAnswer as error:
             message = str(error)
         except ODD_JSON as error:
             message = f"odd JSON: {error!r}"
         return Outcome(what="unusable answer", message=self.clean(message))
 
-    def _line(self, line: bytes) -> Any:
+    def _parsed_line(self, line: bytes) -> Any:
         try:
             return self._connection.masked(read_json(line))
         except ValueError:
             return None
 
-    def _refused(self, status: int, headers: Mapping[str, str], raw: bytes) -> Outcome:
+    def _refusal_outcome(self, status: int, headers: Mapping[str, str], raw: bytes) -> Outcome:
         """Return the outcome of a reply with an error status; a rate limit pauses all requests."""
         after = asked_wait(headers)
         # A rate limit holds for the key and not for one request: without a common pause each of
@@ -416,12 +416,12 @@ class Transport:
             message=self.clean(message),
             status=status,
             retry_after=after,
-            final=error.code in QUOTA,
+            final=error.code in QUOTA_CODES,
             code=error.code,
             field=error.field,
         )
 
-    async def _wait(self, attempt: int, outcome: Outcome, tokens: float, url: URL) -> None:
+    async def _wait_or_raise(self, attempt: int, outcome: Outcome, tokens: float, url: URL) -> None:
         """Wait until the next attempt is due, or raise if there is none."""
         if outcome.status in MISSING_ENDPOINT_STATUSES:
             outcome = replace(outcome, what=f"{outcome.what} at {url}")
@@ -435,7 +435,7 @@ class Transport:
                 f"{self.base_url} refused the credentials: {decision.message}",
                 hint=self._key_hint(),
             )
-        if isinstance(decision, GiveUp) and outcome.code in QUOTA:
+        if isinstance(decision, GiveUp) and outcome.code in QUOTA_CODES:
             raise RunStopped(
                 f"{self.base_url}: the quota of this key is exhausted: {decision.reason}",
                 hint="all responses so far are stored; run the same command again when there is "
@@ -455,7 +455,7 @@ class Transport:
 
     # -- before the first request ------------------------------------------------------------
 
-    async def _models(self, base_url: str) -> Reply:
+    async def _request_models(self, base_url: str) -> Reply:
         """Return the reply with the list of models; status 0 and no body if it is too long."""
         url = URL(f"{base_url}/{self._models_path}")
         reply = await self._connection.exchange(url, seconds=self._check_seconds)
@@ -483,5 +483,5 @@ class Transport:
 
     def _key_hint(self) -> str:
         if self._key is not None:
-            return f"check the key in the environment variable {self._variable}"
+            return f"check the key in the environment variable {self._key_name}"
         return "name the environment variable that holds this server's key with api_key_env"

@@ -26,7 +26,7 @@ from falter.records.types import Model, Panel
 USUAL_BASELINE = "baseline"
 """Name of the condition that is the baseline unless another one is named."""
 NO_PROMPTS = "Prompts are not known: there are no examples, no edits, no check of the meaning."
-Ints = NDArray[np.integer[Any]]
+IntArray = NDArray[np.integer[Any]]
 
 
 def analyze_files(
@@ -49,7 +49,7 @@ def analyze_files(
     `baseline` is used. If there is none, there are no drops. `margin` is a fraction: 2 points are
     0.02. Scores outside 0 to 1 need a `scale`.
     """
-    _check(level, margin, unparsed)
+    _check_options(level, margin, unparsed)
     cells = read_results([Path(path) for path in paths], columns, choice, scale)
     return analyze_cells(
         cells, baseline=baseline, unparsed=unparsed, level=level, margin=margin, seed=seed
@@ -82,7 +82,7 @@ def analyze_cells(
     )
 
 
-def _check(level: float, margin: float, unparsed: str) -> None:
+def _check_options(level: float, margin: float, unparsed: str) -> None:
     """Raise `InvalidValue` for a level, a margin or a rule for unparsed responses out of range."""
     if not 0.5 < level < 1.0:
         raise InvalidValue("level", level, "a number above 0.5 and below 1, as 0.95")
@@ -127,7 +127,7 @@ def find_baseline(cells: Cells, name: str | None) -> str | None:
     return next((name for name in names if name.strip().lower() == USUAL_BASELINE), None)
 
 
-def _run_ranks(column: Coded) -> Ints:
+def _run_ranks(column: Coded) -> IntArray:
     """Return each cell's run as a rank, with numbers in names in numerical order: 2 before 10."""
 
     def key(place: int) -> tuple[list[tuple[bool, int, str]], int]:
@@ -139,7 +139,9 @@ def _run_ranks(column: Coded) -> Ints:
     return np.asarray(rank[column.codes])
 
 
-def _table(panel: Panel, cells: Cells, rows: Ints, runs: Ints, baseline: str | None) -> Table:
+def _table(
+    panel: Panel, cells: Cells, rows: IntArray, runs: IntArray, baseline: str | None
+) -> Table:
     """Return the table of one panel: items sorted by name, conditions as they appear.
 
     The baseline, if there is one, is moved to the front.
@@ -155,21 +157,21 @@ def _table(panel: Panel, cells: Cells, rows: Ints, runs: Ints, baseline: str | N
     return table_of(
         panel,
         PanelCells(
-            item=_inverse(order)[item],
-            condition=_inverse(places)[condition],
+            item=_inverse_permutation(order)[item],
+            condition=_inverse_permutation(places)[condition],
             run=runs[rows],
             value=cells.value[rows],
             outcome=cells.outcome[rows],
-            output=_outputs(cells.output, rows),
+            output=_answer_codes(cells.output, rows),
         ),
         [items[n] for n in order],
         [conditions[n] for n in places],
         has_baseline=has_baseline,
-        clusters=_clusters(cells.cluster, rows, item, order),
+        clusters=_item_clusters(cells.cluster, rows, item, order),
     )
 
 
-def _used_names(column: Coded, rows: Ints) -> tuple[list[str], Ints]:
+def _used_names(column: Coded, rows: IntArray) -> tuple[list[str], IntArray]:
     """Return the names that occur in `rows`, in the order of their codes, and each row's number."""
     codes = column.codes[rows]
     used = np.unique(codes)
@@ -178,14 +180,14 @@ def _used_names(column: Coded, rows: Ints) -> tuple[list[str], Ints]:
     return [column.names[int(n)] for n in used], numbers[codes]
 
 
-def _inverse(order: Sequence[int]) -> Ints:
+def _inverse_permutation(order: Sequence[int]) -> IntArray:
     """Return the inverse of a permutation: the new place of each old place."""
     new = np.empty(len(order), dtype=np.int32)
     new[list(order)] = np.arange(len(order))
     return new
 
 
-def _outputs(column: Coded | None, rows: Ints) -> Ints | None:
+def _answer_codes(column: Coded | None, rows: IntArray) -> IntArray | None:
     """Return a number for each row's extracted answer, or −1 for none.
 
     Answers that differ only in case or outer white space have the same number. The result is None
@@ -198,8 +200,8 @@ def _outputs(column: Coded | None, rows: Ints) -> Ints | None:
     return np.array([*codes, -1], dtype=np.int32)[column.codes[rows]]
 
 
-def _clusters(
-    column: Coded | None, rows: Ints, item: Ints, order: Sequence[int]
+def _item_clusters(
+    column: Coded | None, rows: IntArray, item: IntArray, order: Sequence[int]
 ) -> list[str] | None:
     """Return the cluster of every item in the table's order, or None without clusters."""
     if column is None:

@@ -29,7 +29,7 @@ from falter.scorers.choosing import EXTRACTING_SCORERS
 from falter.store.store import Store, StoredRun
 from falter.store.studies import find_study, require_store
 
-UNREAD = ("unparsed", "truncated", "refused")
+NO_ANSWER_KINDS = ("unparsed", "truncated", "refused")
 """Outcomes without a usable answer."""
 
 
@@ -65,12 +65,12 @@ def pick_answers(path: Path, name: str | None, picked: AnswerFilter, *, limit: i
     require_store(path)
     with Store(path) as store:
         run = part_of_study(store, name, picked.part).run
-        _check(run, picked)
-        chosen = stored_scorers(store, run)
+        _require_known_names(run, picked)
+        run_scorers = stored_scorers(store, run)
         first, count = answers(
             store,
             run,
-            chosen,
+            run_scorers,
             kinds=picked.kinds,
             recipe=picked.recipe,
             items=picked.items,
@@ -78,15 +78,15 @@ def pick_answers(path: Path, name: str | None, picked: AnswerFilter, *, limit: i
             task=picked.task,
             most=limit,
         )
-        outcomes = set(picked.kinds) & set(UNREAD)
+        outcomes = set(picked.kinds) & set(NO_ANSWER_KINDS)
         if not outcomes:
             return Answers(run=run, answers=tuple(first), count=count)
         cells = (
             (cell, score)
-            for cell, score in scored_cells(store, run, chosen, sections=True)
+            for cell, score in scored_cells(store, run, run_scorers, sections=True)
             if score is not None and score.outcome in outcomes
         )
-        unread, readers = unread_replies(cells, _alternatives(run, chosen))
+        unread, readers = unread_replies(cells, _other_scorers(run, run_scorers))
         return Answers(
             run=run,
             answers=tuple(first),
@@ -113,30 +113,30 @@ def part_of_study(store: Store, name: str | None, part: str | None) -> StoredRun
     return store.find_run(parts[part])
 
 
-def _check(run: Run, picked: AnswerFilter) -> None:
+def _require_known_names(run: Run, answer_filter: AnswerFilter) -> None:
     """Raise `UnknownName` if the filter has a name that the run does not have."""
-    known: dict[str, tuple[str | None, Sequence[str]]] = {
-        "recipe": (picked.recipe, [recipe.label for recipe in run.recipes]),
-        "model": (picked.model, [panel.model.label for panel in run.panels]),
-        "task": (picked.task, [panel.task for panel in run.panels]),
+    filtered_names: dict[str, tuple[str | None, Sequence[str]]] = {
+        "recipe": (answer_filter.recipe, [recipe.label for recipe in run.recipes]),
+        "model": (answer_filter.model, [panel.model.label for panel in run.panels]),
+        "task": (answer_filter.task, [panel.task for panel in run.panels]),
     }
-    for kind, (name, names) in known.items():
+    for kind, (name, names) in filtered_names.items():
         if name is not None and name not in names:
             raise UnknownName(kind, name, list(dict.fromkeys(names)))
 
 
-def _alternatives(run: Run, chosen: dict[str, Scorer]) -> list[Scorer]:
+def _other_scorers(run: Run, run_scorers: dict[str, Scorer]) -> list[Scorer]:
     """Return the other scorers that extract an answer from replies to prompts of the same style.
 
     Scorers that grade a reply by its similarity to the target are left out, because they score any
     reply.
     """
-    styles = {scorer.style for scorer in chosen.values()}
+    styles = {scorer.style for scorer in run_scorers.values()}
     labels = run.experiment.get("labels") or {}
     return [
         scorer
         for name in EXTRACTING_SCORERS
-        if name not in chosen
+        if name not in run_scorers
         for scorer in (with_reasoning(with_labels(scorers.get(name), labels), run.experiment),)
         if scorer.style in styles
     ]
@@ -148,7 +148,7 @@ def answers_study(result: Answers, picked: AnswerFilter) -> Study:
     what = " and ".join(picked.kinds) or "all"
     figures: list[Figure] = []
     if result.unread:
-        figures.append(_unread_grid(result, what))
+        figures.append(_no_answer_grid(result, what))
     figures.append(
         Examples(
             name="answers",
@@ -170,7 +170,7 @@ def answers_study(result: Answers, picked: AnswerFilter) -> Study:
     )
 
 
-def _unread_grid(result: Answers, what: str) -> Grid:
+def _no_answer_grid(result: Answers, what: str) -> Grid:
     """Return the table of the most frequent replies without a usable answer."""
     text = []
     if result.readers:
@@ -229,24 +229,24 @@ def rescored_study(
         else:
             other = _scorer_named(run, scorer, items, labels)
             places, others = _readable_panels(run, other, items), dict.fromkeys(own, other)
-        said: list[str] = []
-        added: list[str] = []
+        lines: list[str] = []
+        sources: list[str] = []
         readings: dict[str, ReadElsewhere] = {}
         if reader is not None:
-            asked = ask_extractor(store, run, others, reader, watch)
-            extracted = extractions(store, run, others, asked)
+            reader_settings = ask_extractor(store, run, others, reader, watch)
+            extracted = extractions(store, run, others, reader_settings)
             readings |= extracted.readings
-            added.append(extracted.reader)
-            said.append(extracted.line(run.experiment["level"]))
+            sources.append(extracted.reader)
+            lines.append(extracted.line(run.experiment["level"]))
         if marks is not None:
             marked = read_marks(marks, store, run, places)
             readings |= marked
-            added.append(f"{len(marked):,} mark{'' if len(marked) == 1 else 's'}")
-        others = {name: with_readings(s, readings, added) for name, s in others.items()}
-        panels = rescored_panels(store, run, own, others, places, _settings(stored))
+            sources.append(f"{len(marked):,} mark{'' if len(marked) == 1 else 's'}")
+        others = {name: with_readings(s, readings, sources) for name, s in others.items()}
+        panels = rescored_panels(store, run, own, others, places, _analysis_settings(stored))
     if not incomplete:
         _require_finished(stored, panels)
-    return _study(stored, panels, said)
+    return _as_study(stored, panels, lines)
 
 
 def _scorer_named(run: Run, name: str, items: Sequence[Item], labels: Sequence[str]) -> Scorer:
@@ -254,12 +254,12 @@ def _scorer_named(run: Run, name: str, items: Sequence[Item], labels: Sequence[s
 
     Raises if it lacks something it needs, or if labels are given that it does not use.
     """
-    other = with_reasoning(scorers.get(name), run.experiment)
-    other.check()
-    other = with_labels(other, _labels(run, items, labels))
-    if labels and not reads_labels(other):
+    scorer = with_reasoning(scorers.get(name), run.experiment)
+    scorer.check()
+    scorer = with_labels(scorer, _task_labels(run, items, labels))
+    if labels and not reads_labels(scorer):
         raise refusal(UsageError, "engine.scorer_without_labels", name=name)
-    return other
+    return scorer
 
 
 def _require_finished(stored: StoredRun, panels: Sequence[ReadTwice]) -> None:
@@ -269,7 +269,7 @@ def _require_finished(stored: StoredRun, panels: Sequence[ReadTwice]) -> None:
         raise refusal(StoreError, "engine.unfinished_run", id=short(stored.run.id))
 
 
-def _labels(run: Run, items: Sequence[Item], named: Sequence[str]) -> dict[str, list[str]]:
+def _task_labels(run: Run, items: Sequence[Item], named: Sequence[str]) -> dict[str, list[str]]:
     """Return the labels of each task: named now, otherwise the run's, otherwise its targets."""
     tasks = {panel.task for panel in run.panels}
     recorded = run.experiment.get("labels") or {}
@@ -284,38 +284,38 @@ def _labels(run: Run, items: Sequence[Item], named: Sequence[str]) -> dict[str, 
 
 def _readable_panels(run: Run, other: Scorer, items: Sequence[Item]) -> list[int]:
     """Return the panels that the scorer can read and has not scored; raise if there are none."""
-    unfit = {place: _unfit(run, place, other, items) for place in range(len(run.panels))}
-    fitting = [place for place, why in unfit.items() if not why]
+    misfits = {place: _misfit_reason(run, place, other, items) for place in range(len(run.panels))}
+    fitting = [place for place, why in misfits.items() if not why]
     if not fitting:
         raise UsageError(
-            f"The scorer '{other.name}' cannot rescore this run: {unfit[0]}",
+            f"The scorer '{other.name}' cannot rescore this run: {misfits[0]}",
             hint="'falter list scorers' describes the others",
         )
     return fitting
 
 
-def _unfit(run: Run, place: int, other: Scorer, items: Sequence[Item]) -> str:
+def _misfit_reason(run: Run, place: int, second_scorer: Scorer, items: Sequence[Item]) -> str:
     """Return the reason why the scorer cannot read a panel's responses; empty if it can."""
     panel = run.panels[place]
-    used = scorers.get(panel.scorer)
-    own = [item for item in items if item.task == panel.task]
-    if panel.scorer == other.name:
+    first_scorer = scorers.get(panel.scorer)
+    task_items = [item for item in items if item.task == panel.task]
+    if panel.scorer == second_scorer.name:
         return f"'{panel.task}' was already scored by it"
-    if other.needs_scores and not used.needs_scores:
+    if second_scorer.needs_scores and not first_scorer.needs_scores:
         return "it needs log-probabilities of the options, but the run has written replies"
-    if used.needs_scores and not other.needs_scores:
+    if first_scorer.needs_scores and not second_scorer.needs_scores:
         return "it needs written replies, but the run has log-probabilities of the options"
-    if other.needs_choices and not all(item.choices for item in own):
+    if second_scorer.needs_choices and not all(item.choices for item in task_items):
         return f"it needs choices, which '{panel.task}' does not have"
     targets = [
         item.choices[item.target] if isinstance(item.target, int) and item.choices else item.target
-        for item in own
+        for item in task_items
     ]
-    faults = [other.fault(str(target)) for target in targets if target is not None]
+    faults = [second_scorer.fault(str(target)) for target in targets if target is not None]
     return str(faults[0]) if faults and all(faults) else ""
 
 
-def _settings(stored: StoredRun) -> Settings:
+def _analysis_settings(stored: StoredRun) -> Settings:
     """Return the settings of an analysis, from a stored run."""
     run = stored.run
     return Settings(
@@ -328,13 +328,13 @@ def _settings(stored: StoredRun) -> Settings:
     )
 
 
-def _study(stored: StoredRun, panels: Sequence[ReadTwice], said: Sequence[str]) -> Study:
+def _as_study(stored: StoredRun, panels: Sequence[ReadTwice], lines: Sequence[str]) -> Study:
     """Return the comparison of both readings as figures, with a note on panels left out."""
     run = stored.run
     names = " and ".join(dict.fromkeys(panel.scorers[1] for panel in panels))
     figures = rescore_figures(panels, run.experiment["level"])
-    if said:
-        figures = (Statement(name="reader", title="Read by a model", text=tuple(said)), *figures)
+    if lines:
+        figures = (Statement(name="reader", title="Read by a model", text=tuple(lines)), *figures)
     models = {panel.panel.model.label: panel.panel.model for panel in panels}
     left_out = len(run.panels) - len(panels)
     return Study(

@@ -72,30 +72,30 @@ class _BatchWork:
         self.queue, self.api, self.model = queue, queue.client.batches, queue.client.model
         self.progress = queue.progress
         self._client, self._store, self._log, self._stop = queue.client, store, log, stop
-        self._tell = say
+        self._show_message = say
         self._open: dict[str, StoredBatch] = {}
         self._foreign_batches: set[str] = set()  # other programs' batches of equal size
-        self._lacking: dict[str, int] = {}  # number of cells that wait for each request
-        self._again: dict[str, str] = {}  # requests for another batch, each with the reason
-        self._failed: set[str] = set()
-        self._most = self.api.most_requests
-        self._alone = self._crowded = self._cancelled = self._probed = False
+        self._pending: dict[str, int] = {}  # number of cells that wait for each request
+        self._retries: dict[str, str] = {}  # requests for another batch, each with the reason
+        self._failed_keys: set[str] = set()
+        self._max_size = self.api.most_requests
+        self._one_by_one = self._too_large = self._cancelled = self._probed = False
 
     async def run(self) -> None:
         """Submit, wait and import; requests that a batch left unanswered go into another batch."""
         rounds = 0
         while rounds < ROUNDS and not self._stop.is_set():
-            self._again, self._crowded = {}, False
+            self._retries, self._too_large = {}, False
             await self._submit_missing(is_first=not self.progress.planned)
             await self._wait()
             if self._cancelled:
                 raise refusal(RunStopped, "engine.cancelled_batch", label=self.progress.label)
-            self._again = {k: why for k, why in self._again.items() if k in self._lacking}
-            if not self._again:
+            self._retries = {k: why for k, why in self._retries.items() if k in self._pending}
+            if not self._retries:
                 return
             # A batch that was too large for the provider costs no round: its requests were not
             # tried.
-            rounds += not self._crowded
+            rounds += not self._too_large
         if not self._stop.is_set():
             self._give_up()
 
@@ -103,20 +103,20 @@ class _BatchWork:
 
     async def _attach(self) -> list[StoredBatch]:
         """Adopt the open batches that this run needs; return batches that others have leased."""
-        theirs = []
+        leased = []
         for batch in self._log.open(self.model):
-            if batch.mark in self._open or self._lacking.keys().isdisjoint(self._log.keys(batch)):
+            if batch.mark in self._open or self._pending.keys().isdisjoint(self._log.keys(batch)):
                 continue
             if not self._log.lease(batch):
-                theirs.append(batch)
+                leased.append(batch)
             elif batch.name is None:
-                await self._look_for(batch, batch.created_at + LISTING_GRACE_SECONDS)
+                await self._search_provider(batch, batch.created_at + LISTING_GRACE_SECONDS)
             else:
                 self._say(f"waiting for batch {batch.name} of {batch.requests:,} requests")
                 self._open[batch.mark] = batch
-        return theirs
+        return leased
 
-    async def _look_for(self, batch: StoredBatch, until: float) -> None:
+    async def _search_provider(self, batch: StoredBatch, until: float) -> None:
         """Find a batch whose submission had no answer, because of a lost reply or a killed process.
 
         If the provider does not list it by `until`, it counts as lost, and its requests go into
@@ -126,9 +126,9 @@ class _BatchWork:
             f"looking for a batch of {batch.requests:,} requests that the provider may have "
             "received"
         )
-        for looks, pause in enumerate(self._pauses(), 1):
+        for listings, pause in enumerate(self._pauses(), 1):
             # List at least twice, even long after the grace period, before anything is paid again.
-            late = time.time() > until and looks > 1
+            late = time.time() > until and listings > 1
             try:
                 name = await self._listed_as(batch)
             except EndpointError as error:
@@ -146,7 +146,7 @@ class _BatchWork:
                     return
                 if late:
                     self._log.mark(batch, "lost", name=None, said="it never arrived")
-                    self._submit_again(batch, "the batch did not reach the provider")
+                    self._mark_for_retry(batch, "the batch did not reach the provider")
                     return
             await self._sleep(pause)
             if self._stop.is_set():
@@ -160,7 +160,7 @@ class _BatchWork:
             if listed.mark == batch.mark:
                 return listed.name
             # Anthropic takes no mark, so its batches are matched by size. A wrong guess shows in
-            # the results (`_is_foreign`), and the next candidate is tried.
+            # the results (`_exclude_foreign`), and the next candidate is tried.
             unmarked = listed.mark is None and listed.name not in names
             if unmarked and listed.requests == batch.requests:
                 alike = listed.name
@@ -173,13 +173,13 @@ class _BatchWork:
         keys: list[str] = []
         lines: list[bytes] = []
         size = 0
-        async for request in self._to_send(is_first):
+        async for request in self._unsent_requests(is_first):
             try:
                 line = self.api.line(request)
             except (ValueError, EndpointError) as error:
-                self._land_now(request, _failure(request.key, f"it cannot be sent: {error}"))
+                self._land_direct(request, _failure(request.key, f"it cannot be sent: {error}"))
                 continue
-            full = len(keys) >= self._most or size + len(line) > self.api.most_bytes
+            full = len(keys) >= self._max_size or size + len(line) > self.api.most_bytes
             if keys and full:
                 await self._submit(keys, lines)
                 keys, lines, size = [], [], 0
@@ -189,9 +189,9 @@ class _BatchWork:
         if keys and not self._stop.is_set():
             await self._submit(keys, lines)
 
-    async def _to_send(self, is_first: bool) -> AsyncIterator[Request]:
+    async def _unsent_requests(self, is_first: bool) -> AsyncIterator[Request]:
         """Yield the requests that have no response and are in no batch, each once."""
-        given: set[str] = set()
+        yielded: set[str] = set()
         for chunk in batched(self.queue.requests, LOOK_AHEAD):
             if self._stop.is_set():
                 return
@@ -199,27 +199,27 @@ class _BatchWork:
                 self.progress.planned += len(chunk)
                 if self.queue.on_planned is not None:
                     self.queue.on_planned(chunk)
-            missing = self._missing_of(chunk, is_first)
-            free = missing - self._log.held(missing) - given - self._failed
+            missing = self._missing_keys(chunk, is_first)
+            sendable = missing - self._log.held(missing) - yielded - self._failed_keys
             for request in chunk:
-                if request.key in free:
-                    free.discard(request.key)
+                if request.key in sendable:
+                    sendable.discard(request.key)
                     if self._probed or not await self._probe(request):
-                        given.add(request.key)
+                        yielded.add(request.key)
                         yield request
             # A long plan must not block the other queues.
             await asyncio.sleep(0)
 
-    def _missing_of(self, chunk: Sequence[Request], is_first: bool) -> set[str]:
+    def _missing_keys(self, chunk: Sequence[Request], is_first: bool) -> set[str]:
         """Return the keys of a chunk without a response; count its cells the first time."""
         share = self.queue.share
-        ours = [r for r in chunk if share is None or r.key in share]
-        missing = self._store.missing(list({r.key for r in ours}))
+        own_requests = [r for r in chunk if share is None or r.key in share]
+        missing = self._store.missing(list({r.key for r in own_requests}))
         if is_first:
-            self.progress.elsewhere += len(chunk) - len(ours)
-            for request in ours:
+            self.progress.elsewhere += len(chunk) - len(own_requests)
+            for request in own_requests:
                 if request.key in missing:
-                    self._lacking[request.key] = self._lacking.get(request.key, 0) + 1
+                    self._pending[request.key] = self._pending.get(request.key, 0) + 1
                 else:
                     self.progress.stored += 1
         return missing
@@ -240,14 +240,14 @@ class _BatchWork:
             return False
         self.progress.sent += 1
         response = await self._client.generate(request)
-        self._land_now(request, response)
+        self._land_direct(request, response)
         if shared is not None:
             shared.release([request.key])
         self._probed = response.failure is None
-        if len(self._failed) >= MAX_FAILED_PROBES and not self._probed:
+        if len(self._failed_keys) >= MAX_FAILED_PROBES and not self._probed:
             raise RunStopped(
-                f"{self.progress.label}: the first {len(self._failed)} requests all failed, so no "
-                f"batch was submitted; the last error was: {response.failure}",
+                f"{self.progress.label}: the first {len(self._failed_keys)} requests all failed, "
+                f"so no batch was submitted; the last error was: {response.failure}",
                 hint="check the endpoint with 'falter doctor'",
             )
         return True
@@ -257,7 +257,7 @@ class _BatchWork:
         # Logged before it is sent: after a crash the next run looks for it, and pays nothing twice.
         batch = self._log.record(self.model, keys, self.api.asked)
         ours = set() if batch is None else set(self._log.keys(batch))
-        self._again |= dict.fromkeys(set(keys) - ours, "another process has submitted it")
+        self._retries |= dict.fromkeys(set(keys) - ours, "another process has submitted it")
         if batch is None:
             return
         chosen = [line for key, line in zip(keys, lines, strict=True) if key in ours]
@@ -274,13 +274,13 @@ class _BatchWork:
             raise
         self.progress.sent += len(chosen)
         if name is None:
-            await self._look_for(batch, time.time() + LISTING_GRACE_SECONDS)
+            await self._search_provider(batch, time.time() + LISTING_GRACE_SECONDS)
         elif not name:
             raise refusal(RunStopped, "engine.unnamed_batch", progress=self.progress.label)
         else:
             self._open[batch.mark] = self._log.mark(batch, "waiting", name=name)
             self._say(f"batch {name} has {len(chosen):,} requests")
-        if self._alone:
+        if self._one_by_one:
             await self._wait()
 
     # Waiting and importing
@@ -289,10 +289,10 @@ class _BatchWork:
         """Wait until every batch has ended and been imported, also batches of other processes."""
         trouble: float | None = None
         for pause in self._pauses():
-            theirs: list[StoredBatch] = []
+            leased: list[StoredBatch] = []
             try:
-                theirs = await self._attach()
-                await self._look_at_all()
+                leased = await self._attach()
+                await self._poll_all()
                 trouble = None
             except EndpointError as error:
                 now = time.monotonic()
@@ -304,12 +304,12 @@ class _BatchWork:
                         "to import them",
                     ) from error
                 self._say(f"{error.message}; trying again")
-            if (not self._open and not theirs and trouble is None) or self._stop.is_set():
+            if (not self._open and not leased and trouble is None) or self._stop.is_set():
                 break
             await self._sleep(pause)
-        self._count_of_others()
+        self._count_stored_elsewhere()
 
-    async def _look_at_all(self) -> None:
+    async def _poll_all(self) -> None:
         """Poll every open batch once; import the batches that have ended, and handle refusals."""
         for batch in list(self._open.values()):
             assert batch.name is not None
@@ -328,11 +328,11 @@ class _BatchWork:
                     )
                 continue
             if status.failure:
-                self._refused(batch, status)
+                self._handle_refusal(batch, status)
             else:
                 await self._store_results(batch, status)
 
-    def _refused(self, batch: StoredBatch, status: BatchStatus) -> None:
+    def _handle_refusal(self, batch: StoredBatch, status: BatchStatus) -> None:
         """Handle a batch that the provider accepted, validated and refused; nothing was paid.
 
         If it was too large, its requests are submitted again in batches of half the size.
@@ -346,72 +346,72 @@ class _BatchWork:
                 "request separately",
             )
         # Submit smaller batches, each only after the previous batch has ended.
-        self._most, self._alone, self._crowded = max(1, batch.requests // 2), True, True
-        self._say(f"{status.failure}; continuing with batches of {self._most:,} requests")
-        self._submit_again(batch, status.failure)
+        self._max_size, self._one_by_one, self._too_large = max(1, batch.requests // 2), True, True
+        self._say(f"{status.failure}; continuing with batches of {self._max_size:,} requests")
+        self._mark_for_retry(batch, status.failure)
 
-    def _submit_again(self, batch: StoredBatch, why: str) -> None:
+    def _mark_for_retry(self, batch: StoredBatch, why: str) -> None:
         """Mark the unanswered requests of a batch for another batch, with the reason."""
-        keys = self._lacking.keys() & self._log.keys(batch)
-        self._again |= dict.fromkeys(keys, why)
+        keys = self._pending.keys() & self._log.keys(batch)
+        self._retries |= dict.fromkeys(keys, why)
 
     async def _store_results(self, batch: StoredBatch, status: BatchStatus) -> None:
         """Store the results of a batch, in any order; count each request once."""
         assert batch.name is not None
-        left = dict.fromkeys(self._log.keys(batch), status.said)
-        waiting: list[Response] = []
+        reasons = dict.fromkeys(self._log.keys(batch), status.said)
+        uncommitted: list[Response] = []
         known = unknown = answered = 0
         async with contextlib.aclosing(self.api.results(batch.name, batch.asked)) as lines:
             async for line in lines:
-                known += line.key in left
-                if line.key not in left:
+                known += line.key in reasons
+                if line.key not in reasons:
                     unknown += 1
                 elif line.response is None:
-                    left[line.key] = line.reason
+                    reasons[line.key] = line.reason
                 else:
-                    del left[line.key]
-                    waiting.append(line.response)
+                    del reasons[line.key]
+                    uncommitted.append(line.response)
                     answered += line.response.failure is None
-                if len(waiting) >= COMMIT_RESPONSES:
-                    self._land(batch, waiting)
-                    waiting = []
-        self._land(batch, waiting)
+                if len(uncommitted) >= COMMIT_RESPONSES:
+                    self._land(batch, uncommitted)
+                    uncommitted = []
+        self._land(batch, uncommitted)
         del self._open[batch.mark]
         # No line is ours: the batch was mistaken for ours by its number of requests.
         if unknown and not known:
-            await self._is_foreign(batch)
+            await self._exclude_foreign(batch)
             return
         if unknown:
             self._say(
                 f"batch {batch.name} has {unknown:,} lines that this run did not request; they "
                 "are ignored"
             )
-        left = {key: reason for key, reason in left.items() if key in self._lacking}
-        self._again |= left
+        reasons = {key: reason for key, reason in reasons.items() if key in self._pending}
+        self._retries |= reasons
         # A batch that was cancelled after its last response is complete.
-        self._cancelled |= status.cancelled and bool(left)
+        self._cancelled |= status.cancelled and bool(reasons)
         self._log.mark(batch, "read", name=batch.name, said=status.said)
         self._say(
             f"batch {batch.name} is imported: {answered:,} of {batch.requests:,} requests have a "
             "response"
         )
 
-    async def _is_foreign(self, batch: StoredBatch) -> None:
+    async def _exclude_foreign(self, batch: StoredBatch) -> None:
         """Exclude another program's batch that was mistaken for ours by its size; look again."""
         self._foreign_batches.add(batch.name or "")
-        await self._look_for(self._log.mark(batch, "sending", name=None), 0.0)
+        await self._search_provider(self._log.mark(batch, "sending", name=None), 0.0)
 
     # Counting
 
     def _land(self, batch: StoredBatch, responses: Sequence[Response]) -> None:
         """Store and count the responses of a batch, except to requests that have already failed."""
-        fresh = [response for response in responses if response.key not in self._failed]
-        if fresh:
-            self._log.store_results(batch, fresh)
-            for response in fresh:
+        not_failed = [response for response in responses if response.key not in self._failed_keys]
+        if not_failed:
+            self._log.store_results(batch, not_failed)
+            for response in not_failed:
                 self._count(response)
 
-    def _land_now(self, request: Request, response: Response) -> None:
+    def _land_direct(self, request: Request, response: Response) -> None:
         """Store and count a response that was requested directly."""
         if response.failure is None:
             self._store.put_responses([(request, response)])
@@ -421,7 +421,7 @@ class _BatchWork:
 
     def _count(self, response: Response) -> None:
         """Count a response for all cells that wait for it."""
-        progress, cells = self.progress, self._lacking.pop(response.key, 0)
+        progress, cells = self.progress, self._pending.pop(response.key, 0)
         if response.failure is None and cells:  # a file may be read twice
             progress.landed += cells
             progress.prompt_tokens += response.usage.prompt_tokens
@@ -429,19 +429,19 @@ class _BatchWork:
         elif response.failure is not None:
             progress.failed += cells
             progress.last_failure = response.failure
-            self._failed.add(response.key)
+            self._failed_keys.add(response.key)
 
-    def _count_of_others(self) -> None:
+    def _count_stored_elsewhere(self) -> None:
         """Count the responses that other processes have stored in the meantime."""
-        missing = self._store.missing(list(self._lacking))
-        for key in self._lacking.keys() - missing:
-            self.progress.stored += self._lacking.pop(key)
+        missing = self._store.missing(list(self._pending))
+        for key in self._pending.keys() - missing:
+            self.progress.stored += self._pending.pop(key)
 
     def _give_up(self) -> None:
         """Record requests that several batches left unanswered as failures of this run."""
         failures = [
             _failure(key, f"no response in {ROUNDS} batches: {why}")
-            for key, why in self._again.items()
+            for key, why in self._retries.items()
         ]
         self._store.put_failures(failures)
         for failure in failures:
@@ -451,7 +451,7 @@ class _BatchWork:
 
     def _say(self, text: str) -> None:
         """Show a message with the model's label."""
-        self._tell(f"{self.progress.label}: {text}")
+        self._show_message(f"{self.progress.label}: {text}")
 
     def _pauses(self) -> Iterator[float]:
         """Yield the seconds between two polls, growing to `MAX_PAUSE_SECONDS`."""

@@ -102,17 +102,17 @@ def _parse_list(name: str, text: str) -> PriceList:
     except yaml.YAMLError as error:
         raise UsageError(f"{name} is not YAML: {error}", hint="check the indentation") from error
     here = Place(name)
-    settings = _LIST.parse(data, here)
+    settings = _PRICE_LIST.parse(data, here)
     currency = settings["currency"]
     entries = {
-        model: _ENTRY.parse(entry, here.at("models").at(model))
+        model: _MODEL_PRICES.parse(entry, here.at("models").at(model))
         for model, entry in settings["models"].items()
     }
     prices = {m: Price(**entry, currency=currency) for m, entry in entries.items()}
     return PriceList(name=name, currency=currency, models=prices)
 
 
-_LIST = Block(
+_PRICE_LIST = Block(
     dict,
     currency=Setting("", shape=Value(str), required="for example 'currency: USD'"),
     models=Setting(
@@ -120,9 +120,9 @@ _LIST = Block(
         required="for example 'models: {gpt-4o: {input: 2.50, output: 10}}'",
     ),
 )  # fmt: skip
-_SIDE = Setting("", shape=Value(float, low=0), required="a price per million tokens")
-_ENTRY = Block(
-    dict, input=_SIDE, output=_SIDE,
+_TOKEN_PRICE = Setting("", shape=Value(float, low=0), required="a price per million tokens")
+_MODEL_PRICES = Block(
+    dict, input=_TOKEN_PRICE, output=_TOKEN_PRICE,
     cached=Setting("", shape=Value(float, low=0), default=None),
 )  # fmt: skip
 
@@ -147,18 +147,18 @@ def _affordable_requests(resolved: Resolved) -> int:
     run = resolved.run
     panels = _distinct_panels(resolved.panels)
     prices = {} if unit == "tokens" else _prices(resolved, panels, unit)
-    whole = cells = 0.0
+    total_cost = cells = 0.0
     for place, panel in enumerate(panels):
         items = panel.items[:: max(1, len(panel.items) // SAMPLE_ITEMS)]
         sample = replace(panel, items=items)
         target = replace(panel.target, price=prices.get(place))
         cost = estimate_cost(sample.requests(run.draws, run.repeats), target, set)
-        taken = cost.amount or 0.0 if prices else cost.prompt_tokens + cost.completion_tokens
-        whole += taken * len(panel.items) / max(1, len(items))
+        sample_cost = cost.amount or 0.0 if prices else cost.prompt_tokens + cost.completion_tokens
+        total_cost += sample_cost * len(panel.items) / max(1, len(items))
         cells += panel.cells(run.draws, run.repeats)
-    if whole == 0.0:
+    if total_cost == 0.0:
         raise refusal(UsageError, "engine.budget_without_cost", budget=budget)
-    return max(1, math.floor(min(1.0, float(number) / whole) * cells + 1e-9))
+    return max(1, math.floor(min(1.0, float(number) / total_cost) * cells + 1e-9))
 
 
 def _distinct_panels(panels: Sequence[PanelPlan], task: str | None = None) -> list[PanelPlan]:
@@ -166,32 +166,32 @@ def _distinct_panels(panels: Sequence[PanelPlan], task: str | None = None) -> li
 
     Scorers that read the same responses share one panel's requests.
     """
-    kept: list[PanelPlan] = []
+    distinct: list[PanelPlan] = []
     for p in panels:
-        ours = task is None or p.panel.task == task
-        if ours and all((p.panel.task, p.target) != (k.panel.task, k.target) for k in kept):
-            kept.append(p)
-    return kept
+        in_task = task is None or p.panel.task == task
+        if in_task and all((p.panel.task, p.target) != (k.panel.task, k.target) for k in distinct):
+            distinct.append(p)
+    return distinct
 
 
-def _multiple(budget: int | str | None, times: float) -> str:
+def _scaled_budget(budget: int | str | None, factor: float) -> str:
     """Return a multiple of a budget, rounded up, in the form in which it was written."""
     if not isinstance(budget, str):
-        return f"{math.ceil((budget or 0) * times):,}"
+        return f"{math.ceil((budget or 0) * factor):,}"
     number, unit = budget.split()
-    more = float(number) * times
+    amount = float(number) * factor
     return (
-        f"{math.ceil(more):,} tokens"
+        f"{math.ceil(amount):,} tokens"
         if unit == "tokens"
-        else f"{math.ceil(more * 100) / 100:.2f} {unit}"
+        else f"{math.ceil(amount * 100) / 100:.2f} {unit}"
     )
 
 
 def _prices(resolved: Resolved, panels: Sequence[PanelPlan], currency: str) -> dict[int, Price]:
     """Return the price of each panel's model, by the panel's place; raise if a price is missing."""
     free = Price(input=0.0, output=0.0, currency=currency)
-    found: dict[int, Price] = {}
-    for place, panel in enumerate(panels):
+    prices: dict[int, Price] = {}
+    for panel_index, panel in enumerate(panels):
         price = panel.target.price
         if price is None and is_free(panel.target.model.client):
             price = free
@@ -206,8 +206,8 @@ def _prices(resolved: Resolved, panels: Sequence[PanelPlan], currency: str) -> d
                 f"The price of {model} is in {price.currency}, but the budget is in {currency}",
                 hint=f"give the budget in {price.currency}",
             )
-        found[place] = price.in_batches if resolved.experiment.batch else price
-    return found
+        prices[panel_index] = price.in_batches if resolved.experiment.batch else price
+    return prices
 
 
 def _price_line(model: str) -> str:
@@ -234,20 +234,20 @@ def apply_budget(resolved: Resolved) -> Resolved:
         return resolved
     budget = _affordable_requests(resolved)
     tasks = list(dict.fromkeys(p.panel.task for p in resolved.panels))
-    first = {task: next(p for p in resolved.panels if p.panel.task == task) for task in tasks}
-    answers = {task: len(_distinct_panels(resolved.panels, task)) for task in tasks}
-    whole = {task: first[task].cells(run.draws, run.repeats) for task in tasks}
-    everything = sum(whole[task] * answers[task] for task in tasks)
+    first_of = {task: next(p for p in resolved.panels if p.panel.task == task) for task in tasks}
+    distinct = {task: len(_distinct_panels(resolved.panels, task)) for task in tasks}
+    full_cells = {task: first_of[task].cells(run.draws, run.repeats) for task in tasks}
+    all_cells = sum(full_cells[task] * distinct[task] for task in tasks)
     layouts = {
-        task: _layout(first[task], budget * whole[task] / everything, budget, resolved)
+        task: _task_layout(first_of[task], budget * full_cells[task] / all_cells, budget, resolved)
         for task in tasks
     }
     record = {
         task: {
-            "items": len(first[task].items),
+            "items": len(first_of[task].items),
             "asked": layout.items,
             "requests": layout.requests,
-            "of": whole[task],
+            "of": full_cells[task],
         }
         for task, layout in layouts.items()
     }
@@ -256,10 +256,10 @@ def apply_budget(resolved: Resolved) -> Resolved:
     return replace(resolved, panels=panels, run=replace(run, experiment=experiment))
 
 
-def _layout(panel: PanelPlan, budget: float, whole: int, resolved: Resolved) -> Layout:
+def _task_layout(panel: PanelPlan, budget: float, run_budget: int, resolved: Resolved) -> Layout:
     """Return a task's cells under its part of the budget; raise if the part is too small.
 
-    `budget` is the task's number of requests, and `whole` the budget of the run, for messages.
+    `budget` is the task's number of requests, and `run_budget` the budget of the run, for messages.
     """
     run = resolved.run
     if not any(condition.recipe.perturbs for condition in panel.conditions):
@@ -268,41 +268,41 @@ def _layout(panel: PanelPlan, budget: float, whole: int, resolved: Resolved) -> 
     # Repeats of the clean prompt are not part of the balanced choice: they get a share after it.
     changing = [n for n, c in enumerate(panel.conditions) if n == 0 or c.recipe.perturbs]
     again = [n for n in range(len(costs)) if n not in changing]
-    main = [costs[n] for n in changing]
+    changing_costs = [costs[n] for n in changing]
     keys = [item.key for item in panel.items]
     # Slightly more, so that rounding drops no cell of a complete table.
-    spent = budget * sum(main) / sum(costs) + ROUNDING
-    width = min(len(main), 5)
-    others = sum(main[1:]) / max(1, len(main) - 1)
+    share = budget * sum(changing_costs) / sum(costs) + ROUNDING
+    width = min(len(changing_costs), 5)
+    mean_cost = sum(changing_costs[1:]) / max(1, len(changing_costs) - 1)
     # Requests for the minimum of items, each in the clean prompt and up to four recipes.
-    least = min(MIN_ITEMS, len(keys)) * (main[0] + (width - 1) * others)
-    if spent < least:
+    minimum = min(MIN_ITEMS, len(keys)) * (changing_costs[0] + (width - 1) * mean_cost)
+    if share < minimum:
         raise UsageError(
-            f"A budget of {whole:,} requests is too small for '{panel.panel.task}', which needs "
-            f"at least {min(MIN_ITEMS, len(keys))} items in {width} conditions each",
-            hint=f"set the budget to {_multiple(resolved.experiment.budget, least / spent)} or "
-            "more, or use fewer models and tasks",
+            f"A budget of {run_budget:,} requests is too small for '{panel.panel.task}', which "
+            f"needs at least {min(MIN_ITEMS, len(keys))} items in {width} conditions each",
+            hint=f"set the budget to {_scaled_budget(resolved.experiment.budget, minimum / share)} "
+            "or more, or use fewer models and tasks",
         )
-    layout = budget_layout(keys, main, spent, seed=resolved.experiment.seed)
+    layout = budget_layout(keys, changing_costs, share, seed=resolved.experiment.seed)
     mask = np.zeros((len(keys), len(costs)), dtype=np.bool_)
     mask[:, changing] = layout.mask
     requests = layout.requests
     for n in again:
-        asked = layout.order[: math.floor((budget - spent) / len(again) / costs[n] + 2 * ROUNDING)]
-        mask[list(asked), n] = True
-        requests += costs[n] * len(asked)
+        items = layout.order[: math.floor((budget - share) / len(again) / costs[n] + 2 * ROUNDING)]
+        mask[list(items), n] = True
+        requests += costs[n] * len(items)
     return Layout(mask=mask, order=layout.order, requests=requests)
 
 
 def _masked_panel(panel: PanelPlan, layout: Layout) -> PanelPlan:
     """Return the panel with the items that have any cell, in the panel's order."""
     ids = [condition.recipe.id for condition in panel.conditions]
-    asked = {
+    planned_recipes = {
         panel.items[i].key: frozenset(ids[j] for j in layout.mask[i].nonzero()[0])
         for i in layout.order
     }
-    items = tuple(item for item in panel.items if item.key in asked)
-    return replace(panel, items=items, asked=asked, available=len(panel.items))
+    items = tuple(item for item in panel.items if item.key in planned_recipes)
+    return replace(panel, items=items, asked=planned_recipes, available=len(panel.items))
 
 
 def budget_forecast(panel: PanelPlan) -> dict[str, Any] | None:

@@ -69,7 +69,7 @@ def require_fit_chat(
             f"{what} with tools, which '{spec.name}' does not support",
             hint=able.instead,
         )
-    if needs and not able.replays and any(_calls_before(item) for item in task.items):
+    if needs and not able.replays and any(_has_earlier_call(item) for item in task.items):
         raise refusal(UsageError, "engine.chat_with_thinking", what=what, name=spec.name)
 
 
@@ -86,6 +86,6 @@ def _require_arguments(names: Sequence[str], task: Task) -> None:
             raise UnknownName(f"argument of the tools of '{task.name}'", name, sorted(known))
 
 
-def _calls_before(item: Item) -> bool:
+def _has_earlier_call(item: Item) -> bool:
     """Return True if an earlier turn of the conversation has a tool call."""
     return any("calls" in turn for turn in json.loads(item.fields["messages"]))

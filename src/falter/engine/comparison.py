@@ -174,12 +174,12 @@ def _compared_files(
             raise DuplicateName(f"The file {path} is named twice", hint="name two files")
     sides = read_sides([[path] for path in paths], **reading)
     stems = [path.name.partition(".")[0] for path in paths]
-    called = [
+    display_names = [
         named.called or ("" if len(files) == 1 else stem if stems.count(stem) == 1 else str(path))
         for named, stem, path in zip(files, stems, paths, strict=True)
     ]
     if all(cells.task.names == (stem,) for cells, stem in zip(sides, stems, strict=True)):
-        sides = [_on_one_task(cells) for cells in sides]
+        sides = [_with_common_task(cells) for cells in sides]
     tables = [
         TableToCompare(
             source_name=str(path),
@@ -189,8 +189,8 @@ def _compared_files(
             panel=table.panel,
             table=table,
         )
-        for path, name, cells in zip(paths, called, sides, strict=True)
-        for prompt, table in _tables(cells, baseline, alone=len(files) == 1, path=path)
+        for path, name, cells in zip(paths, display_names, sides, strict=True)
+        for prompt, table in _compared_tables(cells, baseline, alone=len(files) == 1, path=path)
     ]
     settings = Settings(
         run=digest("comparison", [cells.digest for cells in sides], __version__, baseline, margin),
@@ -202,14 +202,14 @@ def _compared_files(
     return compare_tables(tables, models=models, tasks=tasks, settings=settings)
 
 
-def _on_one_task(cells: Cells) -> Cells:
+def _with_common_task(cells: Cells) -> Cells:
     """Return results under one task name, because file names alone differ between the files."""
     (scorer,) = cells.scorers.values()
     task = "the results"
     return replace(cells, task=Coded.constant(task, len(cells)), scorers={task: scorer})
 
 
-def _tables(
+def _compared_tables(
     cells: Cells, baseline: str | None, *, alone: bool, path: Path
 ) -> Iterator[tuple[str, Table]]:
     """Yield the tables of one file, each with its condition if the conditions are compared."""

@@ -21,15 +21,15 @@ from falter.remedies.prompts import Remedy
 from falter.tasks import Template
 from falter.tasks.task import Piece, Task, hash_order, pick
 
-LEAD = "Here is a task for you. Please do exactly what it says.\n\n"
+SECOND_TEMPLATE_LEAD = "Here is a task for you. Please do exactly what it says.\n\n"
 """Instruction at the start of the second template of a task that has only one."""
 CACHED_DRAWS = 64
 """Number of draws whose perturbed demonstrations are cached."""
-Build = Callable[[Item], Prompt]
+PromptBuilder = Callable[[Item], Prompt]
 """Function from an item to its clean prompt."""
-Make = Callable[[Item, int], Variant]
+VariantMaker = Callable[[Item, int], Variant]
 """Function from an item and a draw to a variant."""
-Show = Callable[[int], tuple[Demonstration, ...]]
+DemonstrationSource = Callable[[int], tuple[Demonstration, ...]]
 """Function from a draw to the demonstrations that it shows."""
 
 
@@ -59,32 +59,32 @@ def conditions(
     if perturbs_examples and not held_out:
         raise refusal(UsageError, "engine.no_demonstrations")
     template, remedy, seed = template_for(task, scorer), remedy_of(experiment), experiment.seed
-    builders: dict[tuple[str | None, int, int], tuple[Build, list[_Example]]] = {}
-    noise = noisy_recipes(recipes) if remedy is not None and remedy.noise else []
+    builders: dict[tuple[str | None, int, int], tuple[PromptBuilder, list[_Example]]] = {}
+    noisy = noisy_recipes(recipes) if remedy is not None and remedy.noise else []
 
-    def base(recipe: Recipe) -> tuple[Build, list[_Example]]:
+    def base(recipe: Recipe) -> tuple[PromptBuilder, list[_Example]]:
         usual = examples_of(experiment)
         count = usual if recipe.demonstrations is None else recipe.demonstrations
         key = recipe.template, count, recipe.examples
         if key not in builders:
-            own = template if key[0] is None else _second_template(template, key[0], task)
-            items = _examples(held_out, count, recipe.examples, seed + 1)
-            examples = _with_noise([_example(own, item) for item in items], noise, seed)
-            builders[key] = _base_prompt(own, [e.demonstration for e in examples]), examples
+            own = template if key[0] is None else _other_template(template, key[0], task)
+            items = _example_set(held_out, count, recipe.examples, seed + 1)
+            examples = _with_noise([_as_example(own, item) for item in items], noisy, seed)
+            builders[key] = _prompt_builder(own, [e.demonstration for e in examples]), examples
         return builders[key]
 
     def condition(recipe: Recipe) -> Condition:
         build, examples = base(recipe)
         show = None
         if perturbs_examples and examples and reaches_demonstrations(recipe):
-            show = _shower(examples, recipe, seed, bank)
-        make = _maker(build, recipe, seed, bank, show, remedy)
+            show = _demonstration_source(examples, recipe, seed, bank)
+        make = _variant_maker(build, recipe, seed, bank, show, remedy)
         return Condition(recipe=recipe, make=make, random=bool(recipe.steps))
 
     return tuple(map(condition, recipes))
 
 
-def _examples(held_out: Sequence[Item], count: int, number: int, seed: int) -> Sequence[Item]:
+def _example_set(held_out: Sequence[Item], count: int, number: int, seed: int) -> Sequence[Item]:
     """Return demonstration set `number` of `count` items, in the order of the file.
 
     Different sets have no item in common.
@@ -94,13 +94,13 @@ def _examples(held_out: Sequence[Item], count: int, number: int, seed: int) -> S
     return [item for item in held_out if item.key in chosen]
 
 
-def _second_template(template: Template, source: str, task: Task) -> Template:
+def _other_template(template: Template, source: str, task: Task) -> Template:
     """Return another template for the same items, in the same style.
 
     `source` is a template's text, or the marker for the task's second template.
     """
     if source == OTHER_TEMPLATE:
-        return _second(template, task)
+        return _task_second_template(template, task)
     other = Template.parse(source, answer_as=template.answer_as, delimiter=template.delimiter)
     other.check(list(task.items[0].fields), has_choices=task.has_choices)
     if template.lists_choices and not other.lists_choices:
@@ -108,18 +108,18 @@ def _second_template(template: Template, source: str, task: Task) -> Template:
     return replace(other, choice_format=template.choice_format)
 
 
-def _second(template: Template, task: Task) -> Template:
+def _task_second_template(template: Template, task: Task) -> Template:
     """Return the task's second template; without one, its own below an additional sentence."""
     for style, own in task.templates.items():
         if own == template and style in task.alternatives:
             return task.alternatives[style]
     system = [piece for piece in template.pieces if piece.kind == "system"]
     rest = [piece for piece in template.pieces if piece.kind != "system"]
-    lead = Piece(kind="instruction", text=LEAD)
+    lead = Piece(kind="instruction", text=SECOND_TEMPLATE_LEAD)
     return replace(template, pieces=(*system, lead, *rest))
 
 
-def _example(template: Template, item: Item) -> _Example:
+def _as_example(template: Template, item: Item) -> _Example:
     """Return a held-out item as an example; raise if it has no answer."""
     prompt = template.build(item)
     target = item.target
@@ -133,7 +133,7 @@ def _example(template: Template, item: Item) -> _Example:
     return _Example(key=item.key, prompt=prompt, demonstration=demonstration)
 
 
-def _perturbed(
+def _perturb(
     example: _Example, recipe: Recipe, seed: int, draw: int, bank: RewriteBank | None = None
 ) -> Demonstration:
     """Return an example's demonstration, perturbed by a recipe."""
@@ -148,68 +148,68 @@ def _with_noise(
     if not recipes:
         return list(examples)
     return [
-        replace(example, demonstration=_perturbed(example, recipes[n % len(recipes)], seed, 0))
+        replace(example, demonstration=_perturb(example, recipes[n % len(recipes)], seed, 0))
         for n, example in enumerate(examples)
     ]
 
 
-def _shower(
+def _demonstration_source(
     examples: Sequence[_Example], recipe: Recipe, seed: int, bank: RewriteBank | None
-) -> Show:
+) -> DemonstrationSource:
     """Return a function from a draw to the perturbed demonstrations, which all items share."""
 
     @lru_cache(maxsize=CACHED_DRAWS)
     def perturbed(draw: int, settled: bool) -> tuple[Demonstration, ...]:
-        return tuple(_perturbed(example, recipe, seed, draw, bank) for example in examples)
+        return tuple(_perturb(example, recipe, seed, draw, bank) for example in examples)
 
     # An open ledger gives stand-ins, which must not stay in the cache once it is closed.
     return lambda draw: perturbed(draw, not (isinstance(bank, Ledger) and bank.open))
 
 
-def _base_prompt(template: Template, demonstrations: Sequence[Demonstration]) -> Build:
+def _prompt_builder(template: Template, demonstrations: Sequence[Demonstration]) -> PromptBuilder:
     """Return a function that builds an item's clean prompt.
 
     The last prompt is cached, because an item's recipes follow each other.
     """
-    last: list[tuple[Item, Prompt]] = []
+    cached: list[tuple[Item, Prompt]] = []
 
     def build(item: Item) -> Prompt:
-        if not last or last[0][0] is not item:
+        if not cached or cached[0][0] is not item:
             prompt = template.build(item)
             if demonstrations:
                 prompt = replace(prompt, demonstrations=tuple(demonstrations))
-            last[:] = [(item, prompt)]
-        return last[0][1]
+            cached[:] = [(item, prompt)]
+        return cached[0][1]
 
     return build
 
 
-def _maker(
-    base: Build,
+def _variant_maker(
+    build_clean: PromptBuilder,
     recipe: Recipe,
     seed: int,
     bank: RewriteBank | None,
-    show: Show | None,
+    show: DemonstrationSource | None,
     remedy: Remedy | None,
-) -> Make:
+) -> VariantMaker:
     """Return a function from an item and a draw to a variant, with the remedy applied last.
 
     Perturbed examples precede an item only if the recipe changed the item's own prompt.
     """
 
     def make(item: Item, draw: int) -> Variant:
-        prompt = clean = base(item)
+        prompt = clean = build_clean(item)
         if show is not None:
             prompt = replace(clean, demonstrations=show(draw))
         applied = apply_recipe(item.key, prompt, recipe, seed, draw, bank)
-        after, status = applied.prompt, applied.status
+        final_prompt, status = applied.prompt, applied.status
         if show is not None and status != "changed":
-            after = clean
+            final_prompt = clean
         if recipe.sets and status in ("baseline", "unchanged"):
             status = "changed"
         if remedy is not None:
-            after = remedy(after)
-        return Variant(item=item, recipe=recipe, draw=draw, prompt=after, status=status)
+            final_prompt = remedy(final_prompt)
+        return Variant(item=item, recipe=recipe, draw=draw, prompt=final_prompt, status=status)
 
     return make
 

@@ -79,8 +79,8 @@ def require_batches(spec: ModelSpec, client: Client, scorer: Scorer | None = Non
 QUESTION = "What is the capital of France? Answer with one word."
 MAX_TOKENS = 16
 OPTIONS = (" Paris", " London")
-_TAKES = {"type": "object", "properties": {"parcel_id": {"type": "string"}}}
-TOOL = {"name": "track_parcel", "description": "Say where a parcel is now.", "parameters": _TAKES}
+_INPUT = {"type": "object", "properties": {"parcel_id": {"type": "string"}}}
+TOOL = {"name": "track_parcel", "description": "Say where a parcel is now.", "parameters": _INPUT}
 TOOL_QUESTION = "Please track parcel A1042."
 TOOL_TOKENS = 512
 CALLS = {NATIVE: "native call", FROM_TEXT: "call in the text", "": "no call"}
@@ -93,10 +93,10 @@ async def probed(client: Client) -> dict[str, Any]:
     able = client.capabilities
     if able.generates:
         turns = (("system", "Be brief."), ("user", QUESTION)) if able.chats else ()
-        response = await client.generate(_request(client, messages=turns, context=QUESTION))
-        found["text"] = _text(response)
+        response = await client.generate(_probe_request(client, messages=turns, context=QUESTION))
+        found["text"] = _response_data(response)
     if able.scores:
-        asked = _request(client, context="The capital of France is", continuations=OPTIONS)
+        asked = _probe_request(client, context="The capital of France is", continuations=OPTIONS)
         try:
             (response,) = await client.score_many([asked])
             failure, scores = response.failure, [score.logprob for score in response.scores]
@@ -112,14 +112,14 @@ async def probed_tools(client: Client) -> dict[str, Any]:
     """Ask one question with one tool, and report a native call, a call in the text, or none."""
     if not client.capabilities.tools:
         return {"failure": f"takes none; {client.capabilities.instead}".rstrip("; ")}
-    asked = _request(
+    asked = _probe_request(
         client, TOOL_TOKENS, messages=(("user", TOOL_QUESTION),), tools=(json_line(TOOL),)
     )
     response = await client.generate(asked)
     prompt = Prompt(sections=chat_sections([{"role": "user", "content": TOOL_QUESTION}], [TOOL]))
     made, how = made_calls(response, prompt)
     calls = [{"name": call.name, "arguments": call.arguments} for call in made]
-    return {**_text(response), "how": CALLS[how], "calls": calls}
+    return {**_response_data(response), "how": CALLS[how], "calls": calls}
 
 
 def tools_text(found: Mapping[str, Any]) -> str:
@@ -138,7 +138,7 @@ def probe_text(found: Mapping[str, Any]) -> Iterator[str]:
             yield f"text: failed: {text['failure']}"
         else:
             yield f"text: {text['text']!r}, finish reason {text['finish_reason']}"
-            yield _tokens(text)
+            yield _token_counts_text(text)
             if text["served_by"]:
                 yield f"served by: {text['served_by']}"
             if text["reasons"]:
@@ -154,7 +154,7 @@ def probe_text(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"log-probabilities: {f'failed: {failure}' if failure else options}"
 
 
-def _tokens(text: Mapping[str, Any]) -> str:
+def _token_counts_text(text: Mapping[str, Any]) -> str:
     """Return the token counts of a response as a line."""
     if not text["prompt_tokens"]:
         return "tokens: the server does not count them"
@@ -167,7 +167,7 @@ def _tokens(text: Mapping[str, Any]) -> str:
     return f"tokens: {text['prompt_tokens']:,} in, {text['completion_tokens']:,} out{of_these}"
 
 
-def _text(response: Response) -> dict[str, Any]:
+def _response_data(response: Response) -> dict[str, Any]:
     """Return a response as plain data."""
     usage = response.usage
     return {
@@ -183,13 +183,13 @@ def _text(response: Response) -> dict[str, Any]:
     }
 
 
-def _request(client: Client, most: int = MAX_TOKENS, **asked: Any) -> Request:
+def _probe_request(client: Client, max_tokens: int = MAX_TOKENS, **asked: Any) -> Request:
     """Return a request of a probe."""
     item = Item(task="probe", key="probe", fields={})
     variant = Variant(
         item=item, recipe=BASELINE, draw=0, prompt=Prompt(sections=()), status="baseline"
     )
-    sampling = Sampling(max_tokens=most)
+    sampling = Sampling(max_tokens=max_tokens)
     key = f"sha256:{'0' * 64}"
     return Request(
         key=key, variant=variant, model=client.model, sampling=sampling, repeat=0, **asked

@@ -49,7 +49,7 @@ def example_replies(panel: PanelPlan, scorer: Scorer) -> dict[str, Any] | None:
     labels = getattr(scorer, "labels", {}).get(panel.task.name, ())
     read: list[str] = []
     not_read: list[tuple[str, str]] = []
-    for text in dict.fromkeys(_replies(variant.prompt, target, labels)):
+    for text in dict.fromkeys(_possible_replies(variant.prompt, target, labels)):
         response = Response(key="example", text=text, finish_reason="stop")
         score = scorer.score(Case(variant=variant, response=response))
         if score.value == 1.0:
@@ -63,7 +63,7 @@ def example_replies(panel: PanelPlan, scorer: Scorer) -> dict[str, Any] | None:
     return {"item": item, "read": read[:_MAX_REPLIES], "not_read": text, "judged": judged}
 
 
-def _replies(prompt: Prompt, target: str, labels: Sequence[str]) -> Iterator[str]:
+def _possible_replies(prompt: Prompt, target: str, labels: Sequence[str]) -> Iterator[str]:
     """Yield replies to an item; replies that contain only its answer come first."""
     other = next((label for label in labels if label != target), "something else")
     if isinstance(prompt.target, int) and prompt.labels:

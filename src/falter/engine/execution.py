@@ -45,14 +45,14 @@ GC_THRESHOLD = 50_000
 @contextlib.contextmanager
 def reduced_gc() -> Iterator[None]:
     """Reduce garbage-collector passes while many objects without reference cycles are created."""
-    usual = gc.get_threshold()
+    usual_thresholds = gc.get_threshold()
     # Existing objects, such as modules and items, are left out of the remaining passes.
     gc.freeze()
-    gc.set_threshold(GC_THRESHOLD, *usual[1:])
+    gc.set_threshold(GC_THRESHOLD, *usual_thresholds[1:])
     try:
         yield
     finally:
-        gc.set_threshold(*usual)
+        gc.set_threshold(*usual_thresholds)
         gc.unfreeze()
 
 
@@ -167,20 +167,20 @@ async def run_missing(
 
 
 async def run_missing_together(
-    several: Sequence[Resolved], store: Store, watch: Watch | None, shard: Shard | None = None
+    runs: Sequence[Resolved], store: Store, watch: Watch | None, shard: Shard | None = None
 ) -> list[Progress]:
     """Send the missing requests of several runs at once, so that their requests alternate.
 
     Raises `RunStopped` if a run has no response in the end.
     """
-    recorders = [_Recorder(resolved.run, store) for resolved in several]
+    recorders = [_Recorder(resolved.run, store) for resolved in runs]
     queues = [
         queue
-        for resolved, recorder in zip(several, recorders, strict=True)
+        for resolved, recorder in zip(runs, recorders, strict=True)
         for queue in _queues(resolved, recorder, shard)
     ]
     progress = [queue.progress for queue in queues]
-    stop, batch = asyncio.Event(), any(resolved.experiment.batch for resolved in several)
+    stop, batch = asyncio.Event(), any(resolved.experiment.batch for resolved in runs)
     with interruptible(stop), reduced_gc(), _stopped_by_the_store(progress):
         with contextlib.ExitStack() as stack:
             for recorder in recorders:
@@ -189,7 +189,7 @@ async def run_missing_together(
                 for queue in queues:
                     await _probe(queue, store)
                 await send(queues, store, stop, batch=batch)
-        counted = [_finished(resolved.run, store) for resolved in several]
+        counted = [_mark_finished(resolved.run, store) for resolved in runs]
         store.check_place()
     if not all(counted) and (shard is None or any(p.failed for p in progress)):
         reason = next((p.last_failure for p in progress if p.last_failure), "no answer")
@@ -206,25 +206,25 @@ async def send(
     """
     book = Batches(store)
     if batch:
-        await run_batches(queues, store, book, stop, _say)
+        await run_batches(queues, store, book, stop, _print_message)
     else:
         _require_read_batches(queues, book)
         await run_queues(queues, store, stop)
 
 
-def _require_read_batches(queues: Sequence[ModelQueue], book: Batches) -> None:
+def _require_read_batches(queues: Sequence[ModelQueue], batch_log: Batches) -> None:
     """Raise if an open batch holds requests that would now be sent, and paid for, again."""
-    if not book.any_open():
+    if not batch_log.any_open():
         return
     held: set[str] = set()
     for queue in queues:
         for stretch in batched(queue.requests, PLAN_COMMIT):
-            held |= book.held({request.key for request in stretch})
+            held |= batch_log.held({request.key for request in stretch})
     if held:
         raise refusal(PreflightError, "engine.unread_batches", count=len(held))
 
 
-def _say(text: str) -> None:
+def _print_message(text: str) -> None:
     """Print a message on standard error."""
     print(printable(text), file=sys.stderr)
 
@@ -242,7 +242,7 @@ def recorded_plan(resolved: Resolved, store: Store) -> Iterator[tuple[Client, li
     store.finish_plan(run)
 
 
-def _finished(run: Run, store: Store) -> int:
+def _mark_finished(run: Run, store: Store) -> int:
     """Mark the plan as complete, and the run if all cells are answered; return how many are."""
     store.finish_plan(run)
     planned, answered = store.counts(run)
@@ -496,7 +496,7 @@ async def probe(
     texts, or constrained answers, as the panel needs. Text-only panels are not probed.
     """
     misfits: list[str] = []
-    for request in islice(_one_an_item(requests), PROBE_ITEMS):
+    for request in islice(_first_of_each_item(requests), PROBE_ITEMS):
         if not store.claim(store.missing([request.key])):
             return
         try:
@@ -504,12 +504,12 @@ async def probe(
                 (response,) = await client.score_many([request])
             else:
                 response = await client.generate(request)
-            misfit = _misfit(request, response)
+            misfit = _misfit_reason(request, response)
             if misfit is None:
                 store.put_responses([(request, response)])
         except EndpointError as error:
             reason = f"gives no log-probabilities of given answers: {error.message}"
-            raise _unfit(client, request, reason) from error
+            raise _unfit_server_error(client, request, reason) from error
         finally:
             store.release([request.key])
         progress.sent += 1
@@ -519,10 +519,10 @@ async def probe(
             return
         misfits.append(misfit)
     if misfits:
-        raise _unfit(client, request, misfits[0])
+        raise _unfit_server_error(client, request, misfits[0])
 
 
-def _unfit(client: Client, request: Request, reason: str) -> PreflightError:
+def _unfit_server_error(client: Client, request: Request, reason: str) -> PreflightError:
     """Return the error for a server that cannot serve a panel."""
     other = "" if request.scores else ", or another constraint with --option hold_by=…"
     return PreflightError(
@@ -531,7 +531,7 @@ def _unfit(client: Client, request: Request, reason: str) -> PreflightError:
     )
 
 
-def _one_an_item(requests: Iterable[Request]) -> Iterator[Request]:
+def _first_of_each_item(requests: Iterable[Request]) -> Iterator[Request]:
     """Yield the first request of each item; nothing if the requests are for text only."""
     seen = set()
     for request in requests:
@@ -543,7 +543,7 @@ def _one_an_item(requests: Iterable[Request]) -> Iterator[Request]:
             yield request
 
 
-def _misfit(request: Request, response: Response) -> str | None:
+def _misfit_reason(request: Request, response: Response) -> str | None:
     """Return the reason to refuse the server; None if it fits or if the reply is inconclusive."""
     if response.failure is not None:
         wanted = "log-probabilities" if request.scores else "constrained answers"

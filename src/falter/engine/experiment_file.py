@@ -72,7 +72,7 @@ class _Loader(yaml.SafeLoader):
     def get_single_node(self) -> Any:
         node = super().get_single_node()
         if node is not None:
-            _count(node, {}, 0)
+            _count_values(node, {}, 0)
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -89,7 +89,7 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def _count(node: Any, known: dict[int, int], depth: int) -> int:
+def _count_values(node: Any, known: dict[int, int], depth: int) -> int:
     """Return the number of values of a node with its aliases written out.
 
     `known` keeps the counts, so that each node is visited once. Raises for too many values, too
@@ -108,7 +108,7 @@ def _count(node: Any, known: dict[int, int], depth: int) -> int:
         inner = node.value if isinstance(node, yaml.SequenceNode) else []
     if isinstance(node, yaml.ScalarNode) and not _printable(node.value):
         raise refusal(UsageError, "engine.unprintable_line", line=node.start_mark.line + 1)
-    count = 1 + sum(_count(part, known, depth + 1) for part in inner)
+    count = 1 + sum(_count_values(part, known, depth + 1) for part in inner)
     if count >= MAX_NODES:
         raise refusal(
             UsageError, "engine.expanding_line", line=node.start_mark.line + 1, most_nodes=MAX_NODES
@@ -150,7 +150,7 @@ def check_permits(
     places = (*named, "model")
     rest = {name: value for name, value in settings.items() if name not in places}
     for place in places:
-        for model in _each(settings.get(place)):
+        for model in _as_list(settings.get(place)):
             asked = asked_by(model)
             if isinstance(asked.address, str):
                 _check_paths(rest, file, asked.address)
@@ -159,7 +159,7 @@ def check_permits(
                     _check_variable(variable, asked.address, file)
             _check_code(asked.code and f"{place} is {asked.code}", file, code)
     for place in ("task", "tasks"):
-        for task in _each(settings.get(place)):
+        for task in _as_list(settings.get(place)):
             if isinstance(task, str) and not _is_safe_task(task):
                 _check_code(f"{place} is {task}", file, code)
 
@@ -169,7 +169,7 @@ def _is_model(shape: Any) -> bool:
     return isinstance(shape, Model) or isinstance(getattr(shape, "entry", None), Model)
 
 
-def _each(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     """Return a value as a list; a single value becomes a list of one."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
@@ -197,7 +197,7 @@ def _check_paths(settings: Mapping[str, Any], file: Path, address: str) -> None:
     Files below the experiment file's folder or below the current folder are allowed.
     """
     roots = [os.path.realpath(folder) for folder in (file.parent, Path.cwd())]
-    for path in _paths(settings):
+    for path in _named_paths(settings):
         whole = os.path.realpath(file.parent / path)
         if not any(os.path.commonpath((root, whole)) == root for root in roots):
             raise UsageError(
@@ -208,15 +208,15 @@ def _check_paths(settings: Mapping[str, Any], file: Path, address: str) -> None:
             )
 
 
-def _paths(value: Any, name: str = "") -> Iterator[str]:
+def _named_paths(value: Any, name: str = "") -> Iterator[str]:
     """Yield the paths that settings name: of data, templates, rewrites, rubrics and recipes."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             of_grid = name == "grid" and key == "template"
-            yield from _paths(inner, "template_file" if of_grid else str(key))
+            yield from _named_paths(inner, "template_file" if of_grid else str(key))
     elif isinstance(value, (list, tuple)):
         for inner in value:
-            yield from _paths(inner, name)
+            yield from _named_paths(inner, name)
     elif isinstance(value, str) and name in _PATHS and not value.startswith(("hub:", "memory:")):
         yield value
 

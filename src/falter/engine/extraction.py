@@ -106,21 +106,21 @@ def questions(
         **{name: getattr(from_json(Way, reader["way"]), name) for name in ("asking", "sampling")},
         model=from_json(Model, reader["model"]),
     )
-    unsure: dict[str, Question] = {}
+    unsure_questions: dict[str, Question] = {}
     stated: dict[bytes, tuple[str, Question]] = {}  # the smallest hashes: a random sample
     for cell, score in scored_cells(store, run, scorers, sections=True):
         scorer = scorers[run.panels[cell.panel].scorer]
-        if score is None or not reads_prose(scorer) or not _has_words(cell):
+        if score is None or not reads_prose(scorer) or not _has_written_answer(cell):
             continue
         if score.outcome == "unparsed" or score.tier == "inferred":
-            unsure[cell.key] = _question(cell, scorer, target, None)
+            unsure_questions[cell.key] = _question(cell, scorer, target, None)
         elif score.tier == "stated":
             rank = blake2b(f"{run.seed} {cell.key}".encode(), digest_size=16).digest()
             if len(stated) < MAX_STATED or rank < max(stated):
                 stated[rank] = cell.key, _question(cell, scorer, target, score.extracted)
             if len(stated) > MAX_STATED:
                 del stated[max(stated)]
-    return {**dict(stated.values()), **unsure}
+    return {**dict(stated.values()), **unsure_questions}
 
 
 def calls_at_most(resolved: Resolved) -> int:
@@ -136,7 +136,7 @@ def reads_prose(scorer: Scorer) -> bool:
     return able and not constrains(scorer) and scorer.answer_kind != "code"
 
 
-def _has_words(cell: StoredCell) -> bool:
+def _has_written_answer(cell: StoredCell) -> bool:
     """Return True if a cell has a written reply, and no answer with several fields."""
     text = None if cell.response is None else cell.response.text
     return bool(text and text.strip()) and cell.variant.prompt.schema is None
@@ -174,7 +174,7 @@ def possible_answers(scorer: Scorer, case: Case) -> dict[str, str]:
 
 
 @cache
-def _task() -> str:
+def _instructions() -> str:
     """Return the instructions to the extractor."""
     file = resources.files("falter.engine").joinpath("data", "extraction.txt")
     return file.read_text("utf-8").strip() + "\n\n"
@@ -199,7 +199,7 @@ def _prompt(case: Case, options: Mapping[str, str]) -> Prompt:
     )
     return Prompt(
         sections=(
-            Section(name="task", kind="instruction", text=_task()),
+            Section(name="task", kind="instruction", text=_instructions()),
             Section(name="material", kind="input", text="\n\n".join(shown) + "\n\n"),
             Section(name="form", kind="output_format", text=ask),
             Section(name="cue", kind="cue", text="\n\nThe JSON object:"),

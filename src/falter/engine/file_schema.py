@@ -36,7 +36,7 @@ HEAD = f"""\
 # An experiment: items × recipes × models. 'falter plan' shows its cost, 'falter run' runs it.
 # A '#' without a space after it turns a setting off. Remove the '#' to use the setting.
 """
-COMMENTS = 30
+COMMENT_COLUMN = 30
 """Column in which the comments begin."""
 
 
@@ -45,11 +45,11 @@ def _example() -> str:
     lines = [HEAD]
     for setting in (*EXPERIMENT.settings, *STUDY.settings):
         lines += [f"\n# {setting.above}\n"] if setting.above else []
-        lines += [f"{line}\n" for line in _lines(setting, COMMENTS)]
+        lines += [f"{line}\n" for line in _setting_lines(setting, COMMENT_COLUMN)]
     return "".join(lines)
 
 
-def _lines(setting: Setting, width: int) -> Iterator[str]:
+def _setting_lines(setting: Setting, width: int) -> Iterator[str]:
     """Yield the lines of a setting in the example, with its help or with the settings inside it."""
     value, off = setting.on or setting.off, "" if setting.on else "#"
     block = setting.shape.block
@@ -63,7 +63,7 @@ def _lines(setting: Setting, width: int) -> Iterator[str]:
     if below is not None:
         indent = "  - " if isinstance(setting.shape, Many) else "  "
         for inner in below.settings:
-            for line in _lines(inner, width - len(indent)):
+            for line in _setting_lines(inner, width - len(indent)):
                 yield f"#{indent}{line.removeprefix('#')}"
                 indent = " " * len(indent)
 
@@ -84,46 +84,46 @@ _REGISTRIES: Mapping[str, Registry[Any]] = {
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of an experiment file, with all names that are registered now."""
-    experiment = _block(EXPERIMENT)
+    experiment = _block_schema(EXPERIMENT)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "falter experiment",
         **experiment,
-        "properties": experiment["properties"] | _block(STUDY)["properties"],
+        "properties": experiment["properties"] | _block_schema(STUDY)["properties"],
     }
 
 
-def _shape(shape: Shape[Any]) -> dict[str, Any]:
+def _shape_schema(shape: Shape[Any]) -> dict[str, Any]:
     """Return the JSON Schema of a value of this shape."""
     match shape:
         case Value(kind=kind, names=names, words=words) if kind in (str, tuple) and not words:
-            text = _name(names) if names else _TEXT
-            return _or_list(text) if kind is tuple else text
+            text = _name_schema(names) if names else _TEXT
+            return _list_schema(text) if kind is tuple else text
         case Value():
-            return _value(shape.kind, shape.words, shape.low, shape.high)
+            return _value_schema(shape.kind, shape.words, shape.low, shape.high)
         case Budget():
-            return {"anyOf": [_value(int, (), 1, None), _TEXT]}
+            return {"anyOf": [_value_schema(int, (), 1, None), _TEXT]}
         case Options():
             texts = isinstance(shape, Placeholders)
             return {"type": "object"} | ({"additionalProperties": _TEXT} if texts else {})
         case Data() | Engine():
-            return {"anyOf": [_TEXT, _block(shape)]}
+            return {"anyOf": [_TEXT, _block_schema(shape)]}
         case Block():
-            return _block(shape)
+            return _block_schema(shape)
         case Model():
-            return {"anyOf": [_TEXT, _block(MODEL)]}
+            return {"anyOf": [_TEXT, _block_schema(MODEL)]}
         case Many(entry=entry, block=block):
-            return _or_list(_shape(entry), least=0 if block is None else 1)
+            return _list_schema(_shape_schema(entry), least=0 if block is None else 1)
         case RecipeSteps():
             about = "name, name:key=value, or a+b"
             name = {"type": "string", "examples": perturbations.names(), "description": about}
-            return _or_list({"anyOf": [name, *map(_step, perturbations)]}, least=1)
+            return _list_schema({"anyOf": [name, *map(_step_schema, perturbations)]}, least=1)
         case Scorers():
-            return _or_mapping(_or_list(_name("scorers"), least=1))
+            return _mapping_schema(_list_schema(_name_schema("scorers"), least=1))
         case Template():
-            return _or_mapping(_TEXT)
+            return _mapping_schema(_TEXT)
         case Margins():
-            return _or_mapping(_value(float, (), 0.01, 100))
+            return _mapping_schema(_value_schema(float, (), 0.01, 100))
         case Grid():
             return {
                 "type": "object",
@@ -133,8 +133,8 @@ def _shape(shape: Shape[Any]) -> dict[str, Any]:
     raise NotImplementedError(type(shape))
 
 
-def _block(block: Block[Any]) -> dict[str, Any]:
-    names = {s.name: {**_shape(s.shape), "description": s.help} for s in block.settings}
+def _block_schema(block: Block[Any]) -> dict[str, Any]:
+    names = {s.name: {**_shape_schema(s.shape), "description": s.help} for s in block.settings}
     required = [s.name for s in block.settings if s.required]
     return _object(names) | ({"required": required} if required else {})
 
@@ -143,30 +143,30 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
-def _or_list(entry: dict[str, Any], least: int = 0) -> dict[str, Any]:
+def _list_schema(entry: dict[str, Any], least: int = 0) -> dict[str, Any]:
     return {"anyOf": [entry, {"type": "array", "minItems": least, "items": entry}]}
 
 
-def _or_mapping(entry: dict[str, Any]) -> dict[str, Any]:
+def _mapping_schema(entry: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [entry, {"type": "object", "additionalProperties": entry}]}
 
 
-def _name(kind: str) -> dict[str, Any]:
+def _name_schema(kind: str) -> dict[str, Any]:
     """Return the schema of a registered name; a task or client may continue after a colon."""
     names = _REGISTRIES[kind].names()
     return {"enum": names} if kind in ("scorers", "protocols") else {**_TEXT, "examples": names}
 
 
-def _value(kind: type, words: Any, low: float | None, high: float | None) -> dict[str, Any]:
+def _value_schema(kind: type, words: Any, low: float | None, high: float | None) -> dict[str, Any]:
     bounds = {"minimum": low, "maximum": high}
     entry = {"enum": list(words)} if words else _TYPES.get(kind, {})
     return entry | {name: bound for name, bound in bounds.items() if bound is not None}
 
 
-def _step(perturbation: Perturbation) -> dict[str, Any]:
+def _step_schema(perturbation: Perturbation) -> dict[str, Any]:
     """Return the schema of a perturbation with its parameters."""
     parameters = {
-        p.name: {"description": p.help, **_value(p.type, p.options, p.low, p.high)}
+        p.name: {"description": p.help, **_value_schema(p.type, p.options, p.low, p.high)}
         for p in perturbation.parameters
     }
     return _object({perturbation.name: {"anyOf": [{"type": "null"}, _object(parameters)]}})

@@ -39,7 +39,7 @@ REQUIRED_COLUMNS = ("key", "part", "verdict", "edit")
 
 
 @cache
-def _words() -> Mapping[str, Any]:
+def _wording() -> Mapping[str, Any]:
     """Return the words of the prompts, and the fields and key words of each part of an item."""
     data = resources.files("falter.engine").joinpath("data", "generation.yaml")
     words: Mapping[str, Any] = read_yaml(data.read_text("utf-8"))
@@ -75,12 +75,12 @@ def generate_items(
     """
     author = connect_writer(spec).model.label
     folder = folder / ITEMS_FOLDER
-    have = {path.stem for path in folder.glob("*.yaml")}
-    todo = {issue["key"]: issue for issue in issues if issue["key"] not in have}
+    written_keys = {path.stem for path in folder.glob("*.yaml")}
+    todo = {issue["key"]: issue for issue in issues if issue["key"] not in written_keys}
     texts: dict[tuple[str, str], str] = {}
     faults: dict[str, tuple[str, ...]] = {}
     calls = 0
-    wanted = {(key, part): "" for key in todo for part in _words()["parts"]}
+    wanted = {(key, part): "" for key in todo for part in _wording()["parts"]}
     for attempt in range(MAX_ATTEMPTS):
         if not wanted:
             break
@@ -88,20 +88,20 @@ def generate_items(
             _item(todo[key], part, domain, told, attempt) for (key, part), told in wanted.items()
         ]
         calls += len(items)
-        texts |= _ask(spec, items, store, watch)
-        faults = {key: tuple(_faults(issue, texts)) for key, issue in todo.items()}
+        texts |= _part_replies(spec, items, store, watch)
+        faults = {key: tuple(_item_faults(issue, texts)) for key, issue in todo.items()}
         wanted = {
             (key, part): "\n".join(f"- {fault}" for fault in found)
             for key, found in faults.items()
             for part in _parts_at_fault(found)
         }
-    whole = [key for key in todo if not faults.get(key)]
-    for key in whole:
-        _write(folder / f"{key}.yaml", _row(todo[key], texts))
+    complete_keys = [key for key in todo if not faults.get(key)]
+    for key in complete_keys:
+        _write_item(folder / f"{key}.yaml", _item_row(todo[key], texts))
     return Generated(
         author=author,
         issues=len(issues),
-        whole=len(issues) - len(todo) + len(whole),
+        whole=len(issues) - len(todo) + len(complete_keys),
         calls=calls,
         faults={key: found for key, found in faults.items() if found},
     )
@@ -109,22 +109,22 @@ def generate_items(
 
 def _item(issue: Mapping[str, Any], part: str, domain: Domain, faults: str, attempt: int) -> Item:
     """Return the request for one part as an item; from the second attempt on, it names faults."""
-    words = _words()
-    told = words["told"].format(
+    words = _wording()
+    preamble = words["told"].format(
         name=domain["name"],
         description=str(domain["description"]).strip(),
         area=issue["area"],
         about=domain["areas"][issue["area"]],
         issue=issue["issue"],
     )
-    asked = [told, words["parts"][part]["ask"]]
+    paragraphs = [preamble, words["parts"][part]["ask"]]
     if attempt:
-        asked.append(words["again"].format(faults=faults))
-    text = "\n\n".join(asked)
+        paragraphs.append(words["again"].format(faults=faults))
+    text = "\n\n".join(paragraphs)
     return Item(task="generated", key=f"{issue['key']}/{part}/{attempt}", fields={"text": text})
 
 
-def _ask(
+def _part_replies(
     spec: ModelSpec, items: Sequence[Item], store: Store, watch: Watch | None
 ) -> dict[tuple[str, str], str]:
     """Send the requests, and return the replies by issue and part; failed requests are left out."""
@@ -157,23 +157,23 @@ def _json_reply(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _row(issue: Mapping[str, Any], texts: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+def _item_row(issue: Mapping[str, Any], texts: Mapping[tuple[str, str], str]) -> dict[str, Any]:
     """Return the item as far as it has been written, with known fields only."""
     row: dict[str, Any] = {name: issue[name] for name in ("key", "area", "issue")}
-    for part, about in _words()["parts"].items():
-        found = _json_reply(texts.get((issue["key"], part), ""))
-        row |= {name: found[name] for name in about["fields"] if name in found}
+    for part, settings in _wording()["parts"].items():
+        reply = _json_reply(texts.get((issue["key"], part), ""))
+        row |= {name: reply[name] for name in settings["fields"] if name in reply}
     return row
 
 
-def _faults(issue: Mapping[str, Any], texts: Mapping[tuple[str, str], str]) -> Iterator[str]:
+def _item_faults(issue: Mapping[str, Any], texts: Mapping[tuple[str, str], str]) -> Iterator[str]:
     """Yield the faults of an issue's item: missing or unreadable parts, and broken rules."""
-    for part in _words()["parts"]:
+    for part in _wording()["parts"]:
         if (issue["key"], part) not in texts:
             yield f"'{part}': nothing arrived"
         elif not _json_reply(texts[issue["key"], part]):
             yield f"'{part}': the reply is not one JSON object"
-    yield from rule_faults(_row(issue, texts))
+    yield from rule_faults(_item_row(issue, texts))
 
 
 def _parts_at_fault(faults: Sequence[str]) -> list[str]:
@@ -181,12 +181,12 @@ def _parts_at_fault(faults: Sequence[str]) -> list[str]:
     if not faults:
         return []
     text = "\n".join(faults)
-    parts = _words()["parts"]
+    parts = _wording()["parts"]
     named = [part for part, about in parts.items() if any(word in text for word in about["words"])]
     return named or list(parts)
 
 
-def _write(path: Path, row: Mapping[str, Any]) -> None:
+def _write_item(path: Path, row: Mapping[str, Any]) -> None:
     """Write an item as a YAML file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(dict(row), allow_unicode=True, sort_keys=False, width=110)
@@ -267,7 +267,7 @@ def apply_sheet(folder: Path, sheet: Path) -> tuple[int, int]:
             faults.add(key, fault)
     faults.refuse()
     for key, (path, row) in rows.items():
-        _write(path, row)
+        _write_item(path, row)
         if key in rejected:
             away = path.parent.parent / "rejected"
             away.mkdir(exist_ok=True)

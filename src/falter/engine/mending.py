@@ -17,7 +17,7 @@ class NothingToApply(UsageError):
     """No remedy that an experiment file could set is confirmed."""
 
 
-OF_A_STUDY = ("protocol", "preset", "judge", "parts", "remedies", "rubrics")
+STUDY_SETTINGS = ("protocol", "preset", "judge", "parts", "remedies", "rubrics")
 """Settings of a study that the resulting experiment does not have."""
 
 
@@ -67,7 +67,7 @@ def mended_settings(result: Result, settings: Mapping[str, Any]) -> str:
         for panel, effect in zip(panels, effects, strict=True)
         if effect is not None
     ]
-    own = {name: value for name, value in settings.items() if name not in OF_A_STUDY}
+    own = {name: value for name, value in settings.items() if name not in STUDY_SETTINGS}
     lines = [
         f"{name}: {json.dumps(value, ensure_ascii=False)}"
         for name, value in (own | {"remedy": remedy}).items()

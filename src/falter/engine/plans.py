@@ -74,10 +74,10 @@ def panel_text(row: Mapping[str, Any]) -> str:
     return (
         f"{part}{row['model']} on {row['task']}, scored by {row['scorer']}\n"
         f"  scorer {row['scorer']}: {row['scorer_because']}\n{replies_text(row)}"
-        f"  {_cells(row)} = {row['cells']:,} cells"
-        f"   stored {row['stored']:,}   calls {row['calls']:,}\n{_estimated(row)}"
+        f"  {_cells_text(row)} = {row['cells']:,} cells"
+        f"   stored {row['stored']:,}   calls {row['calls']:,}\n{_sample_text(row)}"
         f"  tokens {row['prompt_tokens']:,} in, at most {row['completion_tokens_at_most']:,} out"
-        f"{_amount(row)}{_limit(row)}{_promise(row)}{_address(row)}"
+        f"{_amount_text(row)}{_limit_text(row)}{_forecast_text(row)}{_address_text(row)}"
     )
 
 
@@ -86,7 +86,7 @@ def _other_text(row: Mapping[str, Any]) -> str:
     return (
         f"{row['part']}: at most {row['calls']:,} calls of {row['model']}\n"
         f"  tokens {_bound([row])} {row['prompt_tokens']:,} in, "
-        f"at most {row['completion_tokens_at_most']:,} out{_amount(row)}{_address(row)}"
+        f"at most {row['completion_tokens_at_most']:,} out{_amount_text(row)}{_address_text(row)}"
     )
 
 
@@ -99,7 +99,7 @@ def _bound(rows: Sequence[Mapping[str, Any]]) -> str:
     return "about" if assumed else "at most"
 
 
-def _cells(row: Mapping[str, Any]) -> str:
+def _cells_text(row: Mapping[str, Any]) -> str:
     """Return the items and conditions in words; under a budget, the ones that it leaves."""
     budget = row["budget"]
     if budget is None:
@@ -112,7 +112,7 @@ def _cells(row: Mapping[str, Any]) -> str:
     )
 
 
-def _estimated(row: Mapping[str, Any]) -> str:
+def _sample_text(row: Mapping[str, Any]) -> str:
     """Return a line on the sample that counts and tokens come from; empty if all were counted."""
     if row["estimated_from"] is None:
         return ""
@@ -122,7 +122,7 @@ def _estimated(row: Mapping[str, Any]) -> str:
     )
 
 
-def _promise(row: Mapping[str, Any]) -> str:
+def _forecast_text(row: Mapping[str, Any]) -> str:
     """Return the expected interval widths for the part that a budget leaves; empty without one."""
     if row["budget"] is None:
         return ""
@@ -137,7 +137,7 @@ def _promise(row: Mapping[str, Any]) -> str:
     )
 
 
-def _limit(row: Mapping[str, Any]) -> str:
+def _limit_text(row: Mapping[str, Any]) -> str:
     """Return a line on the reply limit if it is the one for models that think first."""
     if not row["thinks"]:
         return ""
@@ -147,7 +147,7 @@ def _limit(row: Mapping[str, Any]) -> str:
     )
 
 
-def _address(row: Mapping[str, Any]) -> str:
+def _address_text(row: Mapping[str, Any]) -> str:
     """Return a line with the address of the requests, and the variable that holds the key."""
     if row["address"] is None:
         return ""
@@ -156,7 +156,7 @@ def _address(row: Mapping[str, Any]) -> str:
     return f"\n  to {printable(row['address'])}, {how}"
 
 
-def _amount(row: Mapping[str, Any]) -> str:
+def _amount_text(row: Mapping[str, Any]) -> str:
     """Return the maximum cost of a panel, or a note that the price list lacks a price."""
     if row["cost_at_most"] is None:
         return f"   no price in {row['price_list']}" if row["price_list"] else ""
@@ -176,7 +176,7 @@ def _amount(row: Mapping[str, Any]) -> str:
     return text
 
 
-def _costs(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def _cost_sums(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Return the maximum cost by currency, over the rows that have a price."""
     sums: dict[str, float] = {}
     for row in rows:
@@ -186,14 +186,14 @@ def _costs(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return sums
 
 
-def _sums(rows: Sequence[Mapping[str, Any]]) -> str:
+def _totals_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the totals in words: an amount for each currency, and the panels without a price."""
     text = (
         f"{sum(r['calls'] for r in rows):,} calls, "
         f"{sum(r['prompt_tokens'] for r in rows):,} tokens in, "
         f"at most {sum(r['completion_tokens_at_most'] for r in rows):,} out"
     )
-    costs = ", ".join(f"{amount:,.2f} {currency}" for currency, amount in _costs(rows).items())
+    costs = ", ".join(f"{amount:,.2f} {currency}" for currency, amount in _cost_sums(rows).items())
     unpriced = sum(row["cost_at_most"] is None for row in rows)
     if costs:
         text += f"; cost {_bound(rows)} {costs}"
@@ -233,9 +233,9 @@ def plan_lines(planned: Mapping[str, Any]) -> Iterator[str]:
     if len(parts) > 1:
         for part in parts:
             own = [row for row in planned["panels"] if row["part"] == part]
-            yield f"--part {part}: {_sums(own)}"
+            yield f"--part {part}: {_totals_text(own)}"
     if len(rows) > 1:
-        yield f"together: {_sums(rows)}"
+        yield f"together: {_totals_text(rows)}"
     yield from map(_prompt_text, planned["prompts"])
     for change in planned["demonstrations"]:
         yield (
@@ -351,7 +351,7 @@ class Plan:
         """
         if any(row["cost_at_most"] is None for row in self._all):
             return None
-        return _costs(self._all)
+        return _cost_sums(self._all)
 
     @property
     def prompts(self) -> list[dict[str, Any]]:
@@ -407,13 +407,13 @@ def plan_of(
         spec = replace(spec, experiment=with_prices(spec.experiment, listed), judges=judges)
         price_list = listed.name
     with sized_by_description(exact) as described, study_in(spec, store) as study:
-        planned = _planned(study, store, price_list, described)
+        planned = _plan_data(study, store, price_list, described)
         planned["prompts"] = planned_prompts(study, show)
     planned["described"] = list(described.rows)
     return Plan(planned)
 
 
-def _planned(
+def _plan_data(
     study: ResolvedStudy, store_path: Path, price_list: str | None, described: Described
 ) -> dict[str, Any]:
     """Return the plan as plain data, part by part."""
@@ -424,22 +424,22 @@ def _planned(
     finally:
         if store is not None:
             store.close()
-    of_part = {part.name: resolved for part, resolved in study.parts}
+    resolved_by_part = {part.name: resolved for part, resolved in study.parts}
     batch = study.spec.experiment.batch
     rows: list[dict[str, Any]] = []
     cells: dict[tuple[str, str], int] = {}
     for part, panels in costs:
         for planned in panels:
-            panel, resolved = planned.panel, of_part[part.name]
-            of_all = _of_all(panel, resolved, described)
-            named = {"part": part.name} if protocol.name else {}
-            rows.append(named | panel_row(planned, price_list, batch, of_all))
+            panel, resolved = planned.panel, resolved_by_part[part.name]
+            weight = _item_weight(panel, resolved, described)
+            part_column = {"part": part.name} if protocol.name else {}
+            rows.append(part_column | panel_row(planned, price_list, batch, weight))
             if not described.rows:
                 rows[-1]["replies"] = example_replies(panel, resolved.scorers[panel.panel.scorer])
-            place = part.name, panel.panel.task
-            cells[place] = cells.get(place, 0) + round(of_all * planned.cost.cells)
+            key = part.name, panel.panel.task
+            cells[key] = cells.get(key, 0) + round(weight * planned.cost.cells)
     wanted = [
-        (resolved.rewrites, _of_tasks(resolved, described))
+        (resolved.rewrites, _weights_by_task(resolved, described))
         for _, resolved in study.parts
         if resolved.rewrites is not None
     ]
@@ -467,15 +467,15 @@ def _planned(
     }
 
 
-def _of_tasks(resolved: Resolved, described: Described) -> dict[str, float]:
+def _weights_by_task(resolved: Resolved, described: Described) -> dict[str, float]:
     """Return the number of items that each loaded item represents, by task."""
     return {
-        task_of(resolved.run, panel.panel.task): _of_all(panel, resolved, described)
+        task_of(resolved.run, panel.panel.task): _item_weight(panel, resolved, described)
         for panel in resolved.panels
     }
 
 
-def _of_all(panel: PanelPlan, resolved: Resolved, described: Described) -> float:
+def _item_weight(panel: PanelPlan, resolved: Resolved, described: Described) -> float:
     """Return the number of items that each item of the panel represents."""
     times = described.times(task_of(resolved.run, panel.panel.task))
     limit = resolved.experiment.limit
@@ -511,7 +511,7 @@ def asked_of(
     }
 
 
-RUBRIC, LONGEST_JUDGED, LONGEST_MATERIAL = 1_200, 8_000, 24_000
+MAX_RUBRIC, MAX_JUDGED, MAX_MATERIAL = 1_200, 8_000, 24_000
 """Maximum characters of a rubric with instructions, of a judged text, and of its material."""
 
 
@@ -524,25 +524,25 @@ def judging_rows(
     maximum length.
     """
     panels = [panel for _, resolved in study.parts for panel in resolved.panels]
-    different = {id(panel.conditions): panel for panel in panels if study.judging}
-    usual = max(map(_characters, different.values()), default=0)
-    shown = RUBRIC + min(LONGEST_MATERIAL, usual)
+    distinct_panels = {id(panel.conditions): panel for panel in panels if study.judging}
+    mean_length = max(map(_mean_length, distinct_panels.values()), default=0)
+    material = MAX_RUBRIC + min(MAX_MATERIAL, mean_length)
     for judging in study.judging:
         part = judging.part
         calls = study.spec.protocol.judge_calls(part, cells)
-        reply = max((panel.target.sampling.max_tokens for panel in panels), default=0)
-        text = "x" * (shown + 2 * min(LONGEST_JUDGED, CHARACTERS_A_TOKEN * reply))
+        max_reply = max((panel.target.sampling.max_tokens for panel in panels), default=0)
+        text = "x" * (material + 2 * min(MAX_JUDGED, CHARACTERS_A_TOKEN * max_reply))
         item = Item(task=part.name, key="filler", fields={"shown": text}, choices=RATINGS)
         template = Template.parse("{shown}")
         task = Task(name=part.name, items=(item,), templates={"open": template, "cloze": template})
-        one = resolve(judging.experiment, loaded=[task], clients=study.judges, recipes=(BASELINE,))
-        for panel in one.panels:
+        run = resolve(judging.experiment, loaded=[task], clients=study.judges, recipes=(BASELINE,))
+        for panel in run.panels:
             cost = estimate_cost(panel.requests(1), panel.target, set).times(calls)
             asked = asked_of(cost, panel.client, panel.target, price_list, judging.experiment.batch)
             yield {"part": part.name, "role": "judge", **asked}
 
 
-def _characters(panel: PanelPlan) -> int:
+def _mean_length(panel: PanelPlan) -> int:
     """Return the mean number of characters of a panel's first prompts."""
     sizes = [len(r.context) + sum(len(text) for _, text in r.messages)
              for r in islice(panel.requests(1), 32)]  # fmt: skip
@@ -585,7 +585,7 @@ def reading_rows(study: ResolvedStudy, price_list: str | None) -> Iterator[dict[
     )
     for _, resolved in study.parts:
         calls = calls_at_most(resolved)
-        shown = "x" * (RUBRIC + max(map(_characters, resolved.panels), default=0) + LONGEST_JUDGED)
+        shown = "x" * (MAX_RUBRIC + max(map(_mean_length, resolved.panels), default=0) + MAX_JUDGED)
         item = Item(task="extraction", key="filler", fields={"shown": shown})
         prompt = Prompt(sections=(Section(name="shown", kind="input", text=shown),))
         variant = Variant(item=item, recipe=BASELINE, draw=0, prompt=prompt, status="unchanged")

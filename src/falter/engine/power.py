@@ -16,7 +16,7 @@ from falter.stats.variance import Design, VarianceParts, mean_error
 from falter.stats.verdict_goals import DropDetection, EquivalencePower, VerdictGoal
 
 # Goals that depend on the share of items whose outcome flips, and shares seen in practice.
-CHANGING = ("drop", "micro", "equivalence")
+DROP_GOALS = ("drop", "micro", "equivalence")
 PLAUSIBLE_SHARES = (0.05, 0.1, 0.15, 0.2, 0.3)
 USUAL_DISCORDANCE = 0.1
 """Share of flipped items that is assumed unless a better value is known."""
@@ -78,7 +78,7 @@ def with_usual_discordance(goals: Mapping[str, float], expected: Assumptions) ->
     The share is 10 %, or the next plausible share that allows the expected drop. Raises if none
     does.
     """
-    if expected.discordance is not None or not set(goals) & set(CHANGING):
+    if expected.discordance is not None or not set(goals) & set(DROP_GOALS):
         return expected
     least = max(USUAL_DISCORDANCE, _least_discordance(goals, expected))
     share = next((s for s in PLAUSIBLE_SHARES if s >= least), None)
@@ -118,7 +118,7 @@ def plan_goals(
         return plans
     return [
         replace(plan, at_discordance=_plausible_goals(plan, expected, items, level))
-        if plan.name in CHANGING
+        if plan.name in DROP_GOALS
         else plan
         for plan in plans
     ]
@@ -145,7 +145,7 @@ def _planned_goal(
     name: str, asked: float, expected: Assumptions, items: int | None, level: float
 ) -> PlannedGoal:
     """Return a goal with its cheapest design, for similar items and for exactly these items."""
-    designs = _designs(name, asked, expected)
+    designs = _goal_designs(name, asked, expected)
     effect = expected.design_effect or 1.0
     goal, size = cheapest_design(designs, available=items, level=level, design_effect=effect)
     exact: tuple[AnyGoal | None, SampleSize | None] = (None, None)
@@ -167,7 +167,7 @@ def _per_item(goal: AnyGoal | None) -> int | None:
     return per_item if isinstance(per_item, int) else None
 
 
-def _designs(name: str, asked: float, expected: Assumptions) -> list[AnyGoal]:
+def _goal_designs(name: str, asked: float, expected: Assumptions) -> list[AnyGoal]:
     """Return the goal with every allowed number of conditions per item."""
     perturbations = expected.conditions - 1
     if name == "drop" and expected.power is not None:
@@ -241,7 +241,7 @@ def assumptions_of(analysis: Analysis, expected: Assumptions) -> Assumptions:
     widths = [p.brittleness.conditions for p in panels]
     by_panel = {
         "discordance": _known_values(p.discordance for p in panels),
-        "accuracy": _known_values(map(_accuracy, panels)),
+        "accuracy": _known_values(map(_mean_accuracy, panels)),
         "brittleness": _known_values(
             _rarefied_share(p.brittleness.value, width, expected.conditions)
             for p, width in zip(panels, widths, strict=True)
@@ -249,7 +249,7 @@ def assumptions_of(analysis: Analysis, expected: Assumptions) -> Assumptions:
     }
     across = analysis.across
     between = across.neighbours.value if across and across.neighbours else None
-    notes = [_note(name, values) for name, values in by_panel.items() if values]
+    notes = [_mean_note(name, values) for name, values in by_panel.items() if values]
     if any(width != expected.conditions for width in widths) and by_panel["brittleness"]:
         counts = ", ".join(map(str, sorted(set(widths))))
         notes.append(
@@ -273,14 +273,14 @@ def _known_values(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def _note(name: str, values: Sequence[float]) -> str:
+def _mean_note(name: str, values: Sequence[float]) -> str:
     """Return the sentence on a mean that was taken from results."""
     spread = f", {min(values):.3f} to {max(values):.3f}" if len(values) > 1 else ""
     panels = "1 panel" if len(values) == 1 else f"{len(values)} panels"
     return f"From the results: {name} {fmean(values):.3f} ({panels}{spread})."
 
 
-def _accuracy(panel: PanelResult) -> float | None:
+def _mean_accuracy(panel: PanelResult) -> float | None:
     """Return the mean accuracy of a panel over its conditions, or None."""
     values = _known_values(e.value for e in (panel.baseline, *(r.accuracy for r in panel.recipes)))
     return fmean(values) if values else None
@@ -296,8 +296,8 @@ def _rarefied_share(share: float | None, conditions: int, wanted: int) -> float 
 # The precision of a mean: in the planned design, and with twice the number of each part.
 
 
-NAMES = tuple(field.name for field in fields(VarianceParts))
-SIZES = tuple(field.name for field in fields(Design))
+COMPONENT_NAMES = tuple(field.name for field in fields(VarianceParts))
+DESIGN_SIZES = tuple(field.name for field in fields(Design))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,8 +321,8 @@ def components_in(text: str) -> VarianceParts:
     found: dict[str, float] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         name, _, value = (piece.strip() for piece in part.partition("="))
-        if name not in NAMES:
-            raise UnknownName("component in --components", name, NAMES)
+        if name not in COMPONENT_NAMES:
+            raise UnknownName("component in --components", name, COMPONENT_NAMES)
         if name in found:
             raise InvalidValue("--components", text, f"each name once, not '{name}' twice")
         try:
@@ -344,7 +344,7 @@ def components_of(analysis: Analysis) -> tuple[VarianceParts, tuple[str, ...]]:
     crossed = [panel.components.get("crossed", {}) for panel in analysis.panels]
     values = {
         name: [e.value for part in crossed if (e := part.get(name)) and e.value is not None]
-        for name in NAMES
+        for name in COMPONENT_NAMES
     }
     if not values["item"]:
         raise refusal(UsageError, "engine.no_components")
@@ -365,7 +365,7 @@ def design_errors(
     designs: Mapping[str, Design] = {
         "as planned": planned,
         **{f"2 × {size}": replace(planned, **{size: 2 * getattr(planned, size)})
-           for size in SIZES},
+           for size in DESIGN_SIZES},
     }  # fmt: skip
     quantile = normal_quantile(level)
     return [

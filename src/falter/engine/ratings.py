@@ -37,7 +37,7 @@ RUBRICS: Mapping[Question, str] = {"preference": PREFERENCE, "similarity": SIMIL
 """Instructions to the judge for each question."""
 SCALES: Mapping[Question, tuple[int, int]] = {"preference": (0, 2), "similarity": (1, 3)}
 """Minimum and maximum of people's ratings for each question."""
-PLACES = {1: 1, 0: 2, 2: 3}
+SWAPPED_VERDICT = {1: 1, 0: 2, 2: 3}
 """A preference as a rating from 1 to 3: the first text, neither, the second text."""
 MAX_SHOWN_CHARACTERS = 6_000
 """Maximum number of characters of a text that the judge is shown."""
@@ -110,21 +110,21 @@ def calibrate_judge(
     An unparsed verdict is requested once more. Verdicts are stored responses, so the same call
     again sends nothing. With `swap`, each pair is also judged with its texts swapped.
     """
-    items, people = _items(rated)
+    items, people = _rated_items(rated)
     chosen = pick(items, limit, seed)
-    asked = [*chosen, *(_swapped_item(item) for item in chosen if swap)]
+    judged = [*chosen, *(_swapped_item(item) for item in chosen if swap)]
     label = connect_writer(spec).model.label
-    first, failed = _ask(spec, _task("calibration", asked, OUTPUT), store, seed, watch)
-    left = [item for item in asked if item.key not in first and item.key not in failed]
-    second: dict[str, int] = {}
-    if left:
-        task = _task("calibration-again", left, RETRY_OUTPUT)
-        second, more = _ask(spec, task, store, seed, watch)
-        failed |= more
-    verdicts = {**second, **first}
+    first, failed = _verdicts(spec, _task("calibration", judged, OUTPUT), store, seed, watch)
+    unparsed = [item for item in judged if item.key not in first and item.key not in failed]
+    retried: dict[str, int] = {}
+    if unparsed:
+        task = _task("calibration-again", unparsed, RETRY_OUTPUT)
+        retried, failed_again = _verdicts(spec, task, store, seed, watch)
+        failed |= failed_again
+    verdicts = {**retried, **first}
     keys = [item.key for item in chosen]
     preferences = rated.question == "preference"
-    said = {
+    joint = {
         key: consensus(ratings, np.median if preferences else np.mean)
         for key, ratings in people.items()
         if not all(map(math.isnan, ratings))
@@ -134,22 +134,22 @@ def calibrate_judge(
         question=rated.question,
         pairs=len(keys),
         read=sum(key in first for key in keys),
-        read_again=sum(key in second for key in keys),
+        read_again=sum(key in retried for key in keys),
         unread=sum(key not in verdicts and key not in failed for key in keys),
         failed=sum(key in failed for key in keys),
         people=_human_agreement([people[key] for key in keys], seed),
         judge=_judge_agreement(
-            [(said[k], verdicts[k]) for k in keys if k in verdicts and k in said], seed
+            [(joint[k], verdicts[k]) for k in keys if k in verdicts and k in joint], seed
         ),
         swapped=_swap_consistency(verdicts, keys, preferences) if swap else None,
-        rates=() if preferences else _similarity_shares(said, verdicts, keys, seed),
+        rates=() if preferences else _similarity_shares(joint, verdicts, keys, seed),
     )
 
 
 # Items
 
 
-def _items(rated: RatedTexts) -> tuple[list[Item], dict[str, list[float]]]:
+def _rated_items(rated: RatedTexts) -> tuple[list[Item], dict[str, list[float]]]:
     """Return the pairs as items, and people's ratings by key; raise with all wrong rows at once."""
     columns = [rated.first, rated.second, *rated.context, *rated.ratings]
     faults = Faults(rated.path)
@@ -162,14 +162,14 @@ def _items(rated: RatedTexts) -> tuple[list[Item], dict[str, list[float]]]:
                 raise UsageError(f"the file has no column {', '.join(lacking)}")
             said = [read_rating(name, row[name], *SCALES[rated.question]) for name in rated.ratings]
             if rated.question == "preference":
-                said = [None if rating is None else PLACES[rating] for rating in said]
+                said = [None if rating is None else SWAPPED_VERDICT[rating] for rating in said]
             people[str(number)] = [math.nan if rating is None else rating for rating in said]
-            items.append(_item(str(number), row, rated))
+            items.append(_pair_item(str(number), row, rated))
     faults.refuse()
     return items, people
 
 
-def _item(key: str, row: Mapping[str, Any], rated: RatedTexts) -> Item:
+def _pair_item(key: str, row: Mapping[str, Any], rated: RatedTexts) -> Item:
     """Return a row of ratings as an item with its quoted texts."""
     context = "\n".join(str(row[name]) for name in rated.context if str(row[name]).strip())
     about = f"The request:\n{quoted(context, MAX_SHOWN_CHARACTERS)}\n\n" if context else ""
@@ -203,7 +203,7 @@ def _task(name: str, items: Sequence[Item], output: str) -> Task:
     )
 
 
-def _ask(
+def _verdicts(
     spec: ModelSpec, task: Task, store: Store, seed: int, watch: Watch | None
 ) -> tuple[dict[str, int], set[str]]:
     """Return the verdicts by key, and the keys without a response."""
@@ -240,25 +240,25 @@ def _swap_consistency(
     verdicts: Mapping[str, int], keys: Sequence[str], preferences: bool
 ) -> Coefficient:
     """Return the share of verdicts that stay the same when the texts are swapped."""
-    both = [(verdicts[k], verdicts[k + SWAPPED]) for k in keys
+    verdict_pairs = [(verdicts[k], verdicts[k + SWAPPED]) for k in keys
             if k in verdicts and k + SWAPPED in verdicts]  # fmt: skip
-    turned = [(a, 4 - b if preferences else b) for a, b in both]
-    result = exact_agreement(np.array(turned, dtype=float).reshape(-1, 2))
+    unswapped_pairs = [(a, 4 - b if preferences else b) for a, b in verdict_pairs]
+    result = exact_agreement(np.array(unswapped_pairs, dtype=float).reshape(-1, 2))
     return Coefficient.of("same verdict after swapping", result)
 
 
 def _similarity_shares(
-    said: Mapping[str, int], verdicts: Mapping[str, int], keys: Sequence[str], seed: int
+    joint: Mapping[str, int], verdicts: Mapping[str, int], keys: Sequence[str], seed: int
 ) -> tuple[Coefficient, ...]:
     """Return the shares of pairs below 3: the judge's, people's, and the judge's corrected.
 
     The correction uses people's labels of a random half only, as a user would have them. The result
     is empty for fewer than four pairs.
     """
-    both = [(said[k] < 3, verdicts[k] < 3) for k in keys if k in verdicts and k in said]
-    if len(both) < 4:
+    pairs = [(joint[k] < 3, verdicts[k] < 3) for k in keys if k in verdicts and k in joint]
+    if len(pairs) < 4:
         return ()
-    human, judge = np.array(both, dtype=float).T
+    human, judge = np.array(pairs, dtype=float).T
     known = np.random.default_rng(seed).permutation(len(human)) < len(human) // 2
     corrected = corrected_rate(judge, np.where(known, human, math.nan))
     shares = {"below 3, the judge": judge, "below 3, people": human}

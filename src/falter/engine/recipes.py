@@ -41,7 +41,7 @@ def grid_specs(grid: GridLevels) -> Iterator[tuple[str, tuple[Any, ...]]]:
         for factor, level in configuration.items():
             if level == first[factor]:
                 continue
-            steps += _steps(factor, level)
+            steps += _factor_steps(factor, level)
         yield label_of(configuration), tuple(steps)
 
 
@@ -55,7 +55,7 @@ def _level_text(level: Any) -> str:
     return Path(level).name if isinstance(level, str) and "/" in level else str(level)
 
 
-def _steps(factor: str, level: Any) -> list[Any]:
+def _factor_steps(factor: str, level: Any) -> list[Any]:
     """Return the steps that set a factor to a level."""
     if factor == "demonstrations":
         return [("demonstrations", {"count": level})]
@@ -84,7 +84,7 @@ def recipes_of(experiment: Experiment) -> tuple[Recipe, ...]:
     prompt is added.
     """
     if experiment.grid is not None:
-        return _grid(experiment, experiment.grid)
+        return _grid_recipes(experiment, experiment.grid)
     specs = experiment.recipes or tuple(((name, {}),) for name in _default_names(experiment))
     recipes = [BASELINE]
     for spec in _expand_sets(specs):
@@ -130,7 +130,7 @@ def _expand_sets(specs: Sequence[Sequence[StepSpec]]) -> Iterator[Sequence[StepS
             yield spec
 
 
-def _grid(experiment: Experiment, grid: GridLevels) -> tuple[Recipe, ...]:
+def _grid_recipes(experiment: Experiment, grid: GridLevels) -> tuple[Recipe, ...]:
     """Return the configurations of a grid as recipes, the baseline first."""
     recipes = [BASELINE]
     for label, spec in grid_specs(grid):
@@ -156,19 +156,19 @@ def recipe_from(
             "perturbations",
             hint="leave the baseline out; it is always run",
         )
-    steps = [_step(name, params, language) for name, params in spec]
+    steps = [_language_step(name, params, language) for name, params in spec]
     changes = [step for step in steps if not _is_setting(step)]
-    kinds = [perturbations.get(step.name) for step in steps]
-    groups = {perturbation.group for perturbation in kinds}
-    tokens = max(perturbation.reply_tokens for perturbation in kinds)
+    step_perturbations = [perturbations.get(step.name) for step in steps]
+    group_names = {perturbation.group for perturbation in step_perturbations}
+    reply_tokens = max(perturbation.reply_tokens for perturbation in step_perturbations)
     recipe = Recipe(
-        label="+".join(_label(step) for step in steps),
-        group=groups.pop() if len(groups) == 1 else "chains",
+        label="+".join(_step_label(step) for step in steps),
+        group=group_names.pop() if len(group_names) == 1 else "chains",
         steps=tuple(_protected_step(step, protect) for step in changes),
-        sampling={"max_tokens": tokens} if tokens else None,
-        output_format=_output_format(kinds),
+        sampling={"max_tokens": reply_tokens} if reply_tokens else None,
+        output_format=_output_format(step_perturbations),
     )
-    for step, perturbation in zip(steps, kinds, strict=True):
+    for step, perturbation in zip(steps, step_perturbations, strict=True):
         if isinstance(perturbation, SettingPerturbation):
             recipe = perturbation.configure(recipe, **step.params)
             if recipe.repeat and len(steps) > 1:
@@ -195,7 +195,7 @@ def _output_format(kinds: Sequence[Perturbation]) -> str | None:
     return next(iter(forms), None)
 
 
-def _step(name: str, params: Mapping[str, Any], language: str | None) -> Step:
+def _language_step(name: str, params: Mapping[str, Any], language: str | None) -> Step:
     """Return a step with the experiment's language, if it has a language and does not set it."""
     step = parse_step(name) if not params and ":" in name else resolve_step(name, params)
     if (
@@ -215,18 +215,18 @@ def _given_parameters(step: Step) -> dict[str, Any]:
     return {k: v for k, v in step.params.items() if not (k == "rate" and dosed)}
 
 
-def _label(step: Step) -> str:
+def _step_label(step: Step) -> str:
     """Return a step's label, with the parameters that differ from their defaults."""
     defaults = {p.name: p.default for p in perturbations.get(step.name).parameters}
-    always = _is_setting(step)
-    shown = [
+    is_setting = _is_setting(step)
+    shown_parameters = [
         f"{k}={'|'.join(map(str, v)) if isinstance(v, (tuple, list)) else v}"
         for k, v in step.params.items()
-        if v is not None and (always or v != defaults.get(k))
+        if v is not None and (is_setting or v != defaults.get(k))
     ]
     if step.params.get("count") is not None:
-        shown = [text for text in shown if not text.startswith("rate=")]
-    return f"{step.name}({','.join(shown)})" if shown else step.name
+        shown_parameters = [text for text in shown_parameters if not text.startswith("rate=")]
+    return f"{step.name}({','.join(shown_parameters)})" if shown_parameters else step.name
 
 
 def _protected_step(step: Step, protect: Sequence[str]) -> Step:

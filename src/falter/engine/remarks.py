@@ -9,7 +9,7 @@ from itertools import islice
 from falter.analysis.meaning_checks import answer_places
 from falter.engine.chats import has_targets
 from falter.engine.resolving import PanelPlan, Resolved
-from falter.perturbations.controls import FROM_TARGETS
+from falter.perturbations.controls import TARGET_CONTROLS
 from falter.perturbations.recipes import reaches_demonstrations
 from falter.records.chats import mappings_in
 from falter.records.planning import Condition
@@ -17,7 +17,7 @@ from falter.records.types import Demonstration, Item
 from falter.rewrites.bank import model_made
 from falter.scorers.choosing import are_labels
 
-SAMPLE_ITEMS, TRIED_ITEMS = 200, 25
+SAMPLE_ITEMS, MAX_TRIED_ITEMS = 200, 25
 """Number of items checked for copied answers, and of items on which recipes are tried."""
 
 
@@ -31,7 +31,7 @@ def copied_answers(resolved: Resolved) -> list[str]:
     remarks: dict[str, str] = {}
     for panel in resolved.panels:
         if panel.task.name not in remarks:
-            remark = _remark(panel)
+            remark = _copied_answer_remark(panel)
             if remark is not None:
                 remarks[panel.task.name] = remark
     return list(remarks.values())
@@ -58,7 +58,7 @@ def unmade_controls(resolved: Resolved) -> list[str]:
     remarks: dict[str, None] = {}
     for panel in resolved.panels:
         steps = [step.name for condition in panel.conditions for step in condition.recipe.steps]
-        names = [name for name in dict.fromkeys(steps) if name in FROM_TARGETS]
+        names = [name for name in dict.fromkeys(steps) if name in TARGET_CONTROLS]
         if names and not has_targets(panel.task):
             said = (
                 f"{', '.join(names)} change nothing in {panel.task.name}: they need correct "
@@ -74,7 +74,7 @@ def _has_late_system(messages: str) -> bool:
     return is_system != sorted(is_system, reverse=True)
 
 
-def _remark(panel: PanelPlan) -> str | None:
+def _copied_answer_remark(panel: PanelPlan) -> str | None:
     """Return the remark on a panel's copied answers, or None."""
     if panel.task.has_choices or are_labels(panel.task.targets):
         return None
@@ -88,7 +88,7 @@ def _remark(panel: PanelPlan) -> str | None:
         f"items of {panel.task.name} that were checked. Word noise does not change it"
     )
     changing = [
-        f"{condition.recipe.label} ({count:,} of {min(TRIED_ITEMS, len(copying)):,})"
+        f"{condition.recipe.label} ({count:,} of {min(MAX_TRIED_ITEMS, len(copying)):,})"
         for condition in panel.conditions[1:]
         if (count := _count_changed(base, condition, copying))
     ]
@@ -96,12 +96,12 @@ def _remark(panel: PanelPlan) -> str | None:
 
 
 def _count_changed(base: Condition, condition: Condition, items: Sequence[Item]) -> int:
-    """Count the first items, up to `TRIED_ITEMS`, whose copied answer a recipe changes."""
+    """Count the first items, up to `MAX_TRIED_ITEMS`, whose copied answer a recipe changes."""
     if not condition.recipe.steps or model_made(condition.recipe):
         return 0
     pairs = (
         (base.make(item, 0).prompt, condition.make(item, 0).prompt)
-        for item in islice(items, TRIED_ITEMS)
+        for item in islice(items, MAX_TRIED_ITEMS)
     )
     return sum(
         before.target == after.target and answer_places(after) < answer_places(before)
@@ -132,15 +132,15 @@ def demonstration_changes(resolved: Resolved) -> list[DemonstrationChanges]:
         return []
     known = resolved.rewrites is None or not resolved.rewrites.missing
     plans = {(p.panel.task, p.panel.scorer): p for p in resolved.panels}
-    return [row for p in plans.values() for row in _rows(p, known)]
+    return [row for p in plans.values() for row in _change_rows(p, known)]
 
 
-def _rows(plan: PanelPlan, known: bool) -> Iterable[DemonstrationChanges]:
+def _change_rows(plan: PanelPlan, known: bool) -> Iterable[DemonstrationChanges]:
     """Yield a panel's rows, one for each recipe that reaches the demonstrations."""
     for condition in plan.conditions:
         recipe = condition.recipe
         if reaches_demonstrations(recipe) and (known or not model_made(recipe)):
-            shown = _demonstrations(plan, condition)
+            shown = _shown_demonstrations(plan, condition)
             yield DemonstrationChanges(
                 task=plan.panel.task,
                 scorer=plan.panel.scorer,
@@ -153,7 +153,7 @@ def _rows(plan: PanelPlan, known: bool) -> Iterable[DemonstrationChanges]:
             )
 
 
-def _demonstrations(plan: PanelPlan, condition: Condition) -> tuple[Demonstration, ...]:
+def _shown_demonstrations(plan: PanelPlan, condition: Condition) -> tuple[Demonstration, ...]:
     """Return the demonstrations of the first item that the recipe changes, or of the first."""
     variants = (condition.make(item, 0) for item in plan.items)
     changed = next((v for v in variants if v.status == "changed"), None)

@@ -23,7 +23,7 @@ from falter.store.store import Store
 
 # The place of a number in a file's name: "%d" or "%03d". Not "%s", "%5.2f" or "100%": the `%`
 # operator would interpret these, but a user's file name may contain them.
-PLACE = re.compile(r"%0?[0-9]{0,2}d")
+NUMBER_PLACEHOLDER = re.compile(r"%0?[0-9]{0,2}d")
 # Bytes: twice the limit of one response over HTTP. A file without line breaks cannot fill the
 # memory.
 MAX_LINE_BYTES = 64 * 2**20
@@ -82,18 +82,18 @@ def export_requests(
         if resolved.rewrites is not None:
             resolved.rewrites.require()
     files = _Files(output, per_file)
-    book, seen, held = Batches(store), set[str](), 0
+    batch_log, seen, batch_requests = Batches(store), set[str](), 0
     known = {stored.run.id for stored in store.runs()}
     with files:
         for _, resolved in study.parts:
             if resolved.run.id not in known:
                 record_run(resolved, store, command)
-            for client, stretch in recorded_plan(resolved, store):
-                missing = store.missing(list({request.key for request in stretch} - seen))
-                waiting = book.held(missing)
-                held += len(waiting - seen)
+            for client, chunk in recorded_plan(resolved, store):
+                missing = store.missing(list({request.key for request in chunk} - seen))
+                waiting = batch_log.held(missing)
+                batch_requests += len(waiting - seen)
                 seen |= missing
-                for request in stretch:
+                for request in chunk:
                     if request.key in missing and request.key not in waiting:
                         missing.discard(request.key)
                         files.write(request, client, form or forms.usual_form(client))
@@ -101,7 +101,7 @@ def export_requests(
         requests=files.written,
         files=tuple(files.paths),
         runs=tuple(resolved.run for _, resolved in study.parts),
-        held=held,
+        held=batch_requests,
     )
 
 
@@ -110,7 +110,7 @@ class _Files:
 
     def __init__(self, output: str, per_file: int) -> None:
         self._output, self._per_file = output, per_file
-        places = len(PLACE.findall(output))
+        places = len(NUMBER_PLACEHOLDER.findall(output))
         if places > 1:
             raise refusal(UsageError, "engine.several_places", output=output)
         self._numbered = places == 1
@@ -165,7 +165,7 @@ class _Files:
 
     def _path(self, number: int) -> Path:
         """Return the path of a file by its number; raise if that file exists."""
-        path = Path(PLACE.sub(lambda place: place[0] % number, self._output))
+        path = Path(NUMBER_PLACEHOLDER.sub(lambda place: place[0] % number, self._output))
         if path.exists():
             raise refusal(UsageError, "engine.file_exists", path=path)
         return path
@@ -184,7 +184,7 @@ def import_results(
     report = _check_lines(run, panels, paths, any_model)
     answered: set[str] = set()
     waiting: dict[int, list[Response]] = {}
-    for _, _, result in _results(paths):
+    for _, _, result in _result_lines(paths):
         if result is None or result.line.key not in panels or result.line.key in answered:
             continue
         response = result.line.response
@@ -211,7 +211,7 @@ def _check_lines(
     `panels` maps each planned request's key to its panel.
     """
     report, texts = ImportedResults(), dict[str, int]()
-    for path, number, result in _results(paths):
+    for path, number, result in _result_lines(paths):
         if result is None:
             report.unreadable += 1
             continue
@@ -257,7 +257,7 @@ def _store(
         report.failed += sum(response.failure is not None for response in fresh)
 
 
-def _results(paths: Sequence[Path]) -> Iterator[tuple[Path, int, forms.ResultLine | None]]:
+def _result_lines(paths: Sequence[Path]) -> Iterator[tuple[Path, int, forms.ResultLine | None]]:
     """Yield every line of every file with its number, and None for a line that is no result."""
     for path in paths:
         try:
@@ -269,14 +269,14 @@ def _results(paths: Sequence[Path]) -> Iterator[tuple[Path, int, forms.ResultLin
                     while rest and not rest.endswith(b"\n"):  # the line is too long, or the last
                         rest = file.readline(MAX_LINE_BYTES)
                     if line.strip():
-                        yield path, number, forms.read_result(_json(line))
+                        yield path, number, forms.read_result(_parsed_line(line))
         except OSError as error:
             raise UsageError(
                 f"{path} cannot be read: {error}", hint="name a readable file"
             ) from error
 
 
-def _json(line: bytes) -> Any:
+def _parsed_line(line: bytes) -> Any:
     """Return the JSON value of a line, or None if it is not JSON."""
     try:
         return read_json(line)

@@ -118,8 +118,8 @@ def resolve(
     require_fit_remedy(experiment, recipes)
     loaded = load_tasks(experiment) if loaded is None else loaded
     labels = {task.name: task_labels(experiment, task) for task in loaded}
-    ready = connect_all(experiment) if clients is None else clients
-    connected = list(zip(experiment.models, ready, strict=True))
+    ordered_clients = connect_all(experiment) if clients is None else clients
+    connected = list(zip(experiment.models, ordered_clients, strict=True))
     distinct([client.model.id for _, client in connected], [s.name for s in experiment.models])
     ledger = ledger_for(recipes, bank)
     panels: list[PanelPlan] = []
@@ -128,11 +128,11 @@ def resolve(
     for n, task in enumerate(loaded):
         held_out, items = hold_out(task, experiment, recipes)
         for spec, client in connected:
-            used = tuple(
+            panel_scorers = tuple(
                 with_reasoning(with_labels(scorer, labels), {"remedy": experiment.remedy})
                 for scorer in task_scorers(experiment, loaded, n, spec, client.capabilities)
             )
-            for scorer in used:
+            for scorer in panel_scorers:
                 require_fit_chat(experiment, task, scorer, spec, client.capabilities, recipes)
                 require_fit(scorer, spec, task, client.capabilities, recipes)
                 if experiment.batch:
@@ -140,9 +140,9 @@ def resolve(
                 require_targets(scorer, task, items)
                 require_readable(experiment, scorer)
                 by_name[scorer.name] = scorer
-                way = n, id(template_for(task, scorer))
-                if way not in made:
-                    made[way] = conditions(experiment, task, scorer, recipes, held_out, ledger)
+                key = n, id(template_for(task, scorer))
+                if key not in made:
+                    made[key] = conditions(experiment, task, scorer, recipes, held_out, ledger)
                 panels.append(
                     PanelPlan(
                         panel=Panel(
@@ -153,8 +153,8 @@ def resolve(
                         ),
                         task=task,
                         items=items,
-                        conditions=made[way],
-                        target=_target(experiment, task, spec, client, scorer, used),
+                        conditions=made[key],
+                        target=_panel_target(experiment, task, spec, client, scorer, panel_scorers),
                         client=client,
                         concurrency=spec.concurrency or 64,
                         because=scorer_reason(experiment, loaded, n, spec, scorer),
@@ -166,12 +166,12 @@ def resolve(
     if ledger is not None:  # models with equal prompts share conditions, and so their needs
         sets = {id(p.conditions): (p.items, p.conditions, experiment.draws) for p in panels}
         needs = needs_from(ledger, sets.values(), asks=experiment.rewriter is not None)
-    with_labels_of = {p.panel.task for p in panels if reads_labels(by_name[p.panel.scorer])}
+    labelled_tasks = {p.panel.task for p in panels if reads_labels(by_name[p.panel.scorer])}
     run = Run(
         experiment=identity_settings(experiment)
         | ({"rewrites": needs.fingerprint} if needs else {})
-        | ({"labels": {task: list(labels[task]) for task in sorted(with_labels_of)}}
-           if with_labels_of else {})
+        | ({"labels": {task: list(labels[task]) for task in sorted(labelled_tasks)}}
+           if labelled_tasks else {})
         | ({} if all(scorer.needs_scores for scorer in by_name.values())
            else {"reader_version": READER_VERSION})
         | ({} if experiment.reader is None else
@@ -211,17 +211,17 @@ def reader_settings(client: Client) -> dict[str, Any]:
 
 def distinct(ids: Sequence[str], names: Sequence[str], what: str = "model") -> None:
     """Raise `DuplicateName` if one thing is named twice, by one name or by two."""
-    name_of: dict[str, str] = {}
+    name_by_id: dict[str, str] = {}
     for identity, name in zip(ids, names, strict=True):
-        if identity in name_of:
-            other = name_of[identity]
+        if identity in name_by_id:
+            other = name_by_id[identity]
             raise DuplicateName(
                 f"The {what} '{name}' is named twice"
                 if other == name
                 else f"The {what}s '{other}' and '{name}' are the same",
                 hint="drop one of the two",
             )
-        name_of[identity] = name
+        name_by_id[identity] = name
 
 
 def _has_own_limit(experiment: Experiment) -> bool:
@@ -234,7 +234,7 @@ def _thinks(experiment: Experiment, client: Client) -> bool:
     return client.capabilities.reasons and not _has_own_limit(experiment)
 
 
-def _target(
+def _panel_target(
     experiment: Experiment,
     task: Task,
     spec: ModelSpec,
@@ -245,10 +245,10 @@ def _target(
     """Return the target of a panel: its model and the settings of its requests."""
     sampling, remedy = experiment.sampling or Sampling(), remedy_of(experiment)
     if not _has_own_limit(experiment):
-        least = 0 if remedy is None else remedy.reply_tokens
+        min_tokens = 0 if remedy is None else remedy.reply_tokens
         if _thinks(experiment, client):
-            least = REASONING_LIMIT
-        sampling = replace(sampling, max_tokens=max(least, reply_tokens(task, scorer, others)))
+            min_tokens = REASONING_LIMIT
+        sampling = replace(sampling, max_tokens=max(min_tokens, reply_tokens(task, scorer, others)))
     if task.stop and not sampling.stop:
         sampling = replace(sampling, stop=task.stop)
     asking: Asking = "chat" if client.capabilities.chats else "plain"

@@ -93,11 +93,11 @@ class Shown:
 
     def to_pandas(self, figure: str | None = None) -> Any:
         """Return a figure's table as a pandas data frame; without a name, `rows` of all figures."""
-        return _frame("pandas", self.rows() if figure is None else self.table(figure))
+        return _data_frame("pandas", self.rows() if figure is None else self.table(figure))
 
     def to_polars(self, figure: str | None = None) -> Any:
         """Return a figure's table as a polars data frame; without a name, `rows` of all figures."""
-        return _frame("polars", self.rows() if figure is None else self.table(figure))
+        return _data_frame("polars", self.rows() if figure is None else self.table(figure))
 
     def _repr_html_(self) -> str:
         """Return the HTML for a notebook: the main figures, in a frame that runs no script."""
@@ -117,7 +117,7 @@ class Shown:
         return f"<{type(self).__name__} of {self.study.title}: {len(self.figures)} figures>"
 
 
-def _frame(library: Literal["pandas", "polars"], rows: list[dict[str, Any]]) -> Any:
+def _data_frame(library: Literal["pandas", "polars"], rows: list[dict[str, Any]]) -> Any:
     """Return rows as a data frame; raise `UsageError` if the library is not installed."""
     try:
         module = importlib.import_module(library)
@@ -196,14 +196,14 @@ class Result(Shown):
     @property
     def run(self) -> Run:
         """The run, if there is only one; otherwise `UsageError`."""
-        return self._only().run
+        return self._only_part().run
 
     @property
     def analysis(self) -> Analysis:
         """The analysis of the run, if there is only one; otherwise `UsageError`."""
-        return self._only().analysis
+        return self._only_part().analysis
 
-    def _only(self) -> PartResult:
+    def _only_part(self) -> PartResult:
         """Return the only part; raise if there are several."""
         if len(self.parts) != 1:
             names = ", ".join(result.part.name for result in self.parts)
@@ -325,7 +325,7 @@ def _no_experiment(given: object) -> InvalidValue:
 
 def with_names(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the settings in their blocks, with names for functions and for rows in memory."""
-    settings = _in_blocks(settings)
+    settings = _nested_settings(settings)
     data = settings.get("data")
     if is_rows(data):
         settings = {**settings, "data": keep_rows(data)}
@@ -335,7 +335,7 @@ def with_names(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     return _with_models(settings)
 
 
-def _in_blocks(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _nested_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings with command-line spellings moved into the blocks that they belong to."""
     nested, flat = dict(settings), spelled_flat()
     if "model" in nested and "models" not in nested:
@@ -350,12 +350,12 @@ def _in_blocks(settings: Mapping[str, Any]) -> dict[str, Any]:
                 UsageError, "engine.missing_block", values=next(iter(values)), block=block
             )
         several = before if block == "models" and isinstance(before, (list, tuple)) else None
-        entries = [_block(block, one) | values for one in several or [before]]
+        entries = [_as_block(block, one) | values for one in several or [before]]
         nested[block] = entries if several else entries[0]
     return nested
 
 
-def _block(block: str, value: Any) -> dict[str, Any]:
+def _as_block(block: str, value: Any) -> dict[str, Any]:
     """Return a block of settings; a single value becomes the block's first setting."""
     if isinstance(value, Mapping):
         return dict(value)

@@ -146,14 +146,14 @@ def prepare(
     """
     statuses: Counter[str] = Counter()
     experiments = [replace(experiment, rewriter=rewriter) for experiment in experiments]
-    wanted, missing = _texts(experiments, store)
+    wanted, missing = _wanted_and_missing(experiments, store)
     batch = any(experiment.batch for experiment in experiments)
     for _ in range(ROUNDS):  # a chain of two rewrites needs the first for the second's request
         before = missing
         if not before:
             break
-        statuses += _round(list(before.values()), rewriter, store, watch, batch)
-        wanted, missing = _texts(experiments, store)
+        statuses += _request_rewrites(list(before.values()), rewriter, store, watch, batch)
+        wanted, missing = _wanted_and_missing(experiments, store)
         if missing.keys() & before.keys():
             break
     return Prepared(
@@ -161,7 +161,7 @@ def prepare(
     )
 
 
-def _texts(
+def _wanted_and_missing(
     experiments: Sequence[Experiment], store: Store
 ) -> tuple[dict[str, Wanted], dict[str, Wanted]]:
     """Return the wanted texts and the missing ones; texts that experiments share count once."""
@@ -174,7 +174,7 @@ def _texts(
     )
 
 
-def _round(
+def _request_rewrites(
     missing: Sequence[Wanted],
     rewriter: ModelSpec,
     store: Store,
@@ -241,7 +241,7 @@ def rewrite_status(experiment: Experiment | None, store: Store) -> list[StatusRo
         for rewrite in scan_rewrites(store):
             place = rewrite_label(rewrite), rewrite.author
             statuses.setdefault(place, Counter())[rewrite.status] += 1
-        return [_row(place, counts, None) for place, counts in sorted(statuses.items())]
+        return [_status_row(place, counts, None) for place, counts in sorted(statuses.items())]
     plain = replace(experiment, rewriter=None, rewrites=None)
     wanted: Counter[tuple[str, str]] = Counter()
     for author, needs in _needs_by_author(experiment.rewriter, plain, store):
@@ -252,7 +252,7 @@ def rewrite_status(experiment: Experiment | None, store: Store) -> list[StatusRo
             counts = statuses.setdefault(place, Counter())
             if found is not None:
                 counts[found.status] += 1
-    return [_row(place, counts, wanted[place]) for place, counts in sorted(statuses.items())]
+    return [_status_row(place, counts, wanted[place]) for place, counts in sorted(statuses.items())]
 
 
 def _needs_by_author(
@@ -273,7 +273,7 @@ def _needs_by_author(
     return used or [("", needs_of(experiment, None))]
 
 
-def _row(place: tuple[str, str], counts: Counter[str], wanted: int | None) -> StatusRow:
+def _status_row(place: tuple[str, str], counts: Counter[str], wanted: int | None) -> StatusRow:
     """Return a row of the status, with the number of missing rewrites if it is known."""
     name, author = place
     return StatusRow(
@@ -290,11 +290,11 @@ def _row(place: tuple[str, str], counts: Counter[str], wanted: int | None) -> St
 JUDGE_TOKENS = 256
 """Maximum length of a judge's reply, in tokens."""
 
-_ASK = "\n\nReply with one line: Rating: and a whole number from 1 to 5."
+_RATING_REQUEST = "\n\nReply with one line: Rating: and a whole number from 1 to 5."
 # "Rating: 4", "**Rating:** 4/5"; not "Rating: 4.5" or "rating 45".
-_LINE = re.compile(r"rating\W{0,12}([1-5])(?!\d|[.,]\d)", re.IGNORECASE)
+_RATING_LINE = re.compile(r"rating\W{0,12}([1-5])(?!\d|[.,]\d)", re.IGNORECASE)
 # A whole reply such as "4" or "**4/5**."; not "4 of 5" or "It is 4".
-_ALONE = re.compile(r"\W{0,8}([1-5])(?:\s*/\s*5)?\W{0,8}\Z")
+_BARE_RATING = re.compile(r"\W{0,8}([1-5])(?:\s*/\s*5)?\W{0,8}\Z")
 MAX_RATING_CHARACTERS = 20_000
 """Number of characters at the end of a judge's reply that are searched for a rating."""
 
@@ -311,7 +311,7 @@ def judge_prompt(sample: Sample) -> Prompt:
             Section(name="original", kind="input", text=sample.source),
             Section(name="between", kind="instruction", text="\n</original>\n\n<rewrite>\n"),
             Section(name="rewrite", kind="input", text=sample.shown),
-            Section(name="ask", kind="instruction", text="\n</rewrite>" + _ASK),
+            Section(name="ask", kind="instruction", text="\n</rewrite>" + _RATING_REQUEST),
         )
     )
 
@@ -322,10 +322,10 @@ def rating_in_reply(text: str | None) -> int | None:
     It is the last `Rating: n`, or a number that is the whole reply, such as `4/5`.
     """
     reply = (text or "")[-MAX_RATING_CHARACTERS:]
-    ratings = _LINE.findall(reply)
+    ratings = _RATING_LINE.findall(reply)
     if ratings:
         return int(ratings[-1])
-    alone = _ALONE.match(reply)
+    alone = _BARE_RATING.match(reply)
     return None if alone is None else int(alone[1])
 
 

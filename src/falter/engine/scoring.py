@@ -50,17 +50,17 @@ def require_fit_remedy(experiment: Experiment, recipes: Sequence[Recipe]) -> Non
     if remedy is None or not remedy.examples:
         return
     if not remedy.noise and experiment.demonstrations:
-        raise _unfit(
+        raise _misfit(
             remedy, "demonstrations are shown already", "leave it out, or drop demonstrations"
         )
     if remedy.noise and experiment.perturb_demonstrations:
-        raise _unfit(remedy, "the demonstrations are already perturbed", "leave it out")
+        raise _misfit(remedy, "the demonstrations are already perturbed", "leave it out")
     if remedy.noise and not noisy_recipes(recipes):
         why = "no recipe changes the text of a demonstration by rule"
-        raise _unfit(remedy, why, "add a recipe that does, such as typos")
+        raise _misfit(remedy, why, "add a recipe that does, such as typos")
 
 
-def _unfit(remedy: Remedy, why: str, hint: str) -> RemedyUnfit:
+def _misfit(remedy: Remedy, why: str, hint: str) -> RemedyUnfit:
     return RemedyUnfit(f"The remedy '{remedy.name}' does not apply: {why}", hint=hint)
 
 
@@ -139,13 +139,13 @@ def task_scorers(
     gives it.
     """
     same = same_scorers(experiment, loaded[n])
-    chosen = _named(experiment, loaded, n, spec)
+    chosen = _set_scorers(experiment, loaded, n, spec)
     if not chosen and (not same or has_targets(loaded[n])):
-        chosen = (_usual(experiment, loaded[n], able),)
+        chosen = (_usual_scorer(experiment, loaded[n], able),)
     return tuple(scorers.get(name) for name in dict.fromkeys((*chosen, *same)))
 
 
-def _named(
+def _set_scorers(
     experiment: Experiment, loaded: Sequence[Task], n: int, spec: ModelSpec | None
 ) -> tuple[str, ...]:
     """Return the names of the scorers that are set for the n-th task; empty if none is."""
@@ -160,7 +160,7 @@ def _named(
     )
 
 
-def _usual(experiment: Experiment, task: Task, able: Capabilities | None) -> str:
+def _usual_scorer(experiment: Experiment, task: Task, able: Capabilities | None) -> str:
     """Return the name of the scorer of a task for which none is set."""
     return usual_scorer(
         choices=task.has_choices,
@@ -177,7 +177,7 @@ def scorer_reason(
     task = loaded[n]
     if scorer.name in same_scorers(experiment, task):
         return "every answer is compared with the one to the clean prompt"
-    if not _named(experiment, loaded, n, spec):
+    if not _set_scorers(experiment, loaded, n, spec):
         return usual_reason(scorer.name, experiment.labels or task.targets)
     return "the task's own" if task.scorer == scorer.name else "as you asked"
 
@@ -187,29 +187,29 @@ def require_fit(
 ) -> None:
     """Raise unless the model, the task and the recipes meet the scorer's needs."""
     model, choices = spec.name, task.has_choices
-    written = usual_scorer(choices=choices, likelihoods=False)
-    likely = usual_scorer(choices=True, likelihoods=True)
+    written_scorer = usual_scorer(choices=choices, likelihoods=False)
+    likelihood_scorer = usual_scorer(choices=True, likelihoods=True)
     misfits = (
         (
             scorer.needs_scores and not able.scores,
             f"needs log-probabilities, which '{model}' does not return",
-            f"use scorer {written}, or a completions server: --api completions",
+            f"use scorer {written_scorer}, or a completions server: --api completions",
         ),
         (
             not scorer.needs_scores and not able.generates,
             f"needs generated text, which '{model}' does not return",
-            f"use scorer {likely}" if choices else "name a model that generates text",
+            f"use scorer {likelihood_scorer}" if choices else "name a model that generates text",
         ),
         (
             constrains(scorer) and not able.constrains,
             f"needs a client that constrains the model's answers, which '{model}' does not",
-            f"use scorer {written}, a chat server with 'response_format' or another form of "
+            f"use scorer {written_scorer}, a chat server with 'response_format' or another form of "
             "--option hold_by=…, gemini:, responses:, vllm:, or a GGUF file",
         ),
         (
             scorer.needs_choices and not choices,
             f"needs choices, which the task '{task.name}' does not have",
-            f"use scorer {written}, or another of 'falter list scorers' for free answers",
+            f"use scorer {written_scorer}, or another of 'falter list scorers' for free answers",
         ),
     )
     for is_misfit, why, hint in misfits:
@@ -232,13 +232,13 @@ def require_readable(experiment: Experiment, scorer: Scorer) -> None:
         return
     hint = "choose a scorer that reads written replies, or leave 'reader' out"
     if scorer.needs_scores:
-        raise _unfit(
+        raise _misfit(
             remedy, f"'{scorer.name}' compares likelihoods and does not read replies", hint
         )
     if constrains(scorer):
-        raise _unfit(remedy, f"'{scorer.name}' constrains the model's answers", hint)
+        raise _misfit(remedy, f"'{scorer.name}' constrains the model's answers", hint)
     if scorer.answer_kind == "code":
-        raise _unfit(remedy, f"'{scorer.name}' runs the reply as code", hint)
+        raise _misfit(remedy, f"'{scorer.name}' runs the reply as code", hint)
 
 
 def constrains(scorer: Scorer) -> bool:

@@ -52,9 +52,9 @@ class Buffer:
         else:
             self._failed.append(response)
         if len(self._landed) + len(self._failed) >= MAX_BUFFERED and self._busy_since is None:
-            self._try()
+            self._flush_or_retry()
         elif self._timer is None:
-            self._timer = self._loop.call_later(MAX_BUFFER_SECONDS, self._try)
+            self._timer = self._loop.call_later(MAX_BUFFER_SECONDS, self._flush_or_retry)
 
     def __contains__(self, key: str) -> bool:
         return key in self._keys
@@ -103,7 +103,7 @@ class Buffer:
         if isinstance(self._store, SharedStore):
             self._store.release(keys)
 
-    def _try(self) -> None:
+    def _flush_or_retry(self) -> None:
         self._timer = None
         try:
             self.flush()
@@ -111,7 +111,7 @@ class Buffer:
         except StoreBusy:
             if self._busy_since is None:
                 self._busy_since = self._loop.time()
-            self._timer = self._loop.call_later(BUSY_RETRY_SECONDS, self._try)
+            self._timer = self._loop.call_later(BUSY_RETRY_SECONDS, self._flush_or_retry)
         except BaseException as error:  # raised to the run by its next worker
             self.error = error
 
@@ -192,10 +192,10 @@ async def run_queues(
 
     workers: set[asyncio.Task[None]] = set()
     for queue in queues:
-        capabilities, width = queue.client.capabilities, _width(queue)
+        capabilities, width = queue.client.capabilities, _worker_count(queue)
         feed = _Feed(queue, store, buffer, width if capabilities.keeps_prefixes else 0)
         breaker = Breaker(queue.client, queue.progress, width, feed.lose)
-        work = [_work(feed, n, buffer, breaker, stopped) for n in range(width)]
+        work = [_run_worker(feed, n, buffer, breaker, stopped) for n in range(width)]
         for each in (*work, breaker.watch(partial(_try_one, feed, buffer), stopped)):
             workers.add(asyncio.create_task(each))
     try:
@@ -218,7 +218,7 @@ async def run_queues(
         raise refusal(RunStopped, "engine.interrupted_run", done=done, total=total)
 
 
-def _width(queue: ModelQueue) -> int:
+def _worker_count(queue: ModelQueue) -> int:
     """Return a queue's number of workers; an engine applies the user's concurrency itself."""
     most = queue.client.capabilities.lanes
     if isinstance(queue.client, ChunkClient):
@@ -251,7 +251,7 @@ class _Feed:
         self.queue = queue
         # Checked once: `isinstance` with a protocol takes 40 µs, as long as half a request.
         self.chunks = queue.client if isinstance(queue.client, ChunkClient) else None
-        self._ahead = SORTED_AHEAD if queues else LOOK_AHEAD
+        self._chunk_size = SORTED_AHEAD if queues else LOOK_AHEAD
         self._work_queues: list[deque[Request]] = [deque() for _ in range(queues or 1)]
         self.progress = queue.progress
         self._store = store
@@ -261,12 +261,12 @@ class _Feed:
         self._failed: set[str] = set()
         self._failed_items: set[str] = set()
         self._cut_items: set[str] = set()
-        self._cut, self._some_whole = 0, False
+        self._cut, self._any_complete = 0, False
         self._leased_elsewhere: dict[str, list[Request]] = {}
-        self._lost: list[tuple[Request, int]] = []
-        self._forgiven: set[str] = set()
-        self._in_vain = False
-        self._missing = self._stream()
+        self._failed_since_landing: list[tuple[Request, int]] = []
+        self._sent_while_dead: set[str] = set()
+        self._server_died = False
+        self._missing_chunks = self._stream()
         self.ended = False
 
     def take(self, limit: int, worker: int = 0) -> list[Request]:
@@ -277,7 +277,7 @@ class _Feed:
             if request is not None:
                 requests.append(request)
                 continue
-            missing = next(self._missing, None)
+            missing = next(self._missing_chunks, None)
             self.ended = missing is None
             if not missing:
                 break
@@ -296,8 +296,8 @@ class _Feed:
 
     def _fill_work_queues(self, missing: list[Request]) -> None:
         """Divide missing requests among the work queues, sorted by text if there are several."""
-        if self._ahead == SORTED_AHEAD:
-            missing.sort(key=_text)
+        if self._chunk_size == SORTED_AHEAD:
+            missing.sort(key=_prompt_text)
         share = -(-len(missing) // len(self._work_queues))
         for own, first in zip(self._work_queues, range(0, len(missing), share), strict=False):
             own.extend(missing[first : first + share])
@@ -309,42 +309,42 @@ class _Feed:
         progress = self.progress
         if response.failure is None:
             # The first response after a pause: the server is back, so its failures are retried.
-            if self._in_vain:
+            if self._server_died:
                 self.send_again()
                 # Requests sent while the server was dead may still fail, for example by time-out.
-                self._forgiven, self._in_vain = set(self._in_flight), False
-            self._lost.clear()
+                self._sent_while_dead, self._server_died = set(self._in_flight), False
+            self._failed_since_landing.clear()
             progress.landed += cells
             progress.prompt_tokens += response.usage.prompt_tokens
             progress.completion_tokens += response.usage.completion_tokens
-            self._stop_if_cut(request, response)
+            self._stop_if_truncated(request, response)
         else:
             progress.failed += cells
             progress.last_failure = response.failure
-            self._lost.append((request, cells))
+            self._failed_since_landing.append((request, cells))
             self._failed.add(request.key)
             self._failed_items.add(request.variant.item.key)
             self._stop_if_hopeless()
-            if request.key in self._forgiven:
-                self._forgiven.discard(request.key)
+            if request.key in self._sent_while_dead:
+                self._sent_while_dead.discard(request.key)
                 self.send_again()
 
     def lose(self) -> None:
         """Attribute the failures since the last response to the server, which has died."""
-        self._in_vain = True
+        self._server_died = True
 
     def send_again(self) -> None:
         """Take back the failures since the last response, which a dead server caused."""
-        for request, cells in self._lost:
+        for request, cells in self._failed_since_landing:
             self.progress.failed -= cells
             self._failed.discard(request.key)
             # The other cells of this request were counted as failed too; they wait once more.
             self._waiting[request.key] = cells - 1
             self._leased_elsewhere.setdefault(request.key, []).append(request)
-        self._lost.clear()
+        self._failed_since_landing.clear()
         # The plan has ended, but these requests have to be sent again: continue with them alone.
         if self.ended and self._leased_elsewhere:
-            self._missing, self.ended = self._leased(), False
+            self._missing_chunks, self.ended = self._leased(), False
 
     def _stop_if_hopeless(self) -> None:
         """Stop if every response is a failure, over several items: one item may be too long."""
@@ -357,12 +357,12 @@ class _Feed:
                 hint="check the endpoint with 'falter doctor'; this run has nothing to report",
             )
 
-    def _stop_if_cut(self, request: Request, response: Response) -> None:
+    def _stop_if_truncated(self, request: Request, response: Response) -> None:
         """Stop if every response is truncated, over several items: more requests would not help."""
-        if self._some_whole:
+        if self._any_complete:
             return
         if not self.queue.is_cut(request, response):
-            self._some_whole = True
+            self._any_complete = True
             return
         self._cut += 1
         self._cut_items.add(request.variant.item.key)
@@ -378,7 +378,7 @@ class _Feed:
     def _stream(self) -> Iterator[list[Request]]:
         """Yield the requests to send; an empty list while other processes lease the rest."""
         queue, progress = self.queue, self.progress
-        for chunk in batched(queue.requests, self._ahead):
+        for chunk in batched(queue.requests, self._chunk_size):
             progress.planned += len(chunk)
             if queue.on_planned is not None:
                 queue.on_planned(chunk)
@@ -407,7 +407,7 @@ class _Feed:
     def _recheck_leased(self) -> Iterator[Request]:
         """Recheck requests that another process had leased; yield the ones that are now ours."""
         held, self._leased_elsewhere = self._leased_elsewhere, {}
-        for chunk in batched((r for same in held.values() for r in same), self._ahead):
+        for chunk in batched((r for same in held.values() for r in same), self._chunk_size):
             yield from self._unanswered(chunk)
 
     def _unanswered(self, chunk: Sequence[Request]) -> Iterator[Request]:
@@ -441,7 +441,7 @@ class _Feed:
                 progress.stored += 1
 
 
-def _text(request: Request) -> tuple[str, ...]:
+def _prompt_text(request: Request) -> tuple[str, ...]:
     """Return the text that a model reads; sorting by it joins prompts with a common prefix."""
     if request.messages:
         return tuple(content for _, content in request.messages)
@@ -455,7 +455,7 @@ async def _try_one(feed: _Feed, buffer: Buffer, seconds: float) -> None:
     for request in feed.take(1):
         try:
             async with asyncio.timeout(seconds):
-                (response,) = await _ask(feed, [request])
+                (response,) = await _send_chunk(feed, [request])
         except TimeoutError:
             failure = f"no answer within {seconds:,.0f} s"
             response = Response(key=request.key, failure=failure, received_at=time.time())
@@ -463,7 +463,7 @@ async def _try_one(feed: _Feed, buffer: Buffer, seconds: float) -> None:
         feed.landed(request, response)
 
 
-async def _ask(feed: _Feed, requests: Sequence[Request]) -> Sequence[Response]:
+async def _send_chunk(feed: _Feed, requests: Sequence[Request]) -> Sequence[Response]:
     client = feed.queue.client
     if feed.chunks is not None:
         return await feed.chunks.answer_many(requests)
@@ -472,7 +472,7 @@ async def _ask(feed: _Feed, requests: Sequence[Request]) -> Sequence[Response]:
     return [await client.generate(request) for request in requests]
 
 
-async def _work(
+async def _run_worker(
     feed: _Feed, worker: int, buffer: Buffer, breaker: Breaker, stopped: Callable[[], bool]
 ) -> None:
     """Take requests, send them and store their responses until the queue is empty or stopped."""
@@ -492,7 +492,7 @@ async def _work(
             if not requests:
                 await asyncio.sleep(LEASE_POLL_SECONDS)
                 continue
-            answers = await _ask(feed, requests)
+            answers = await _send_chunk(feed, requests)
             for request, response in zip(requests, answers, strict=True):
                 buffer.add(request, response)
                 feed.landed(request, response)
@@ -527,21 +527,21 @@ class Breaker:
     ) -> None:
         self.workers = workers
         self._progress, self._in_vain = progress, in_vain
-        self._alive = _now()
-        self._failed: deque[tuple[float, str]] = deque()
-        self._began = _now()
+        self._last_alive = _now()
+        self._failed_attempts: deque[tuple[float, str]] = deque()
+        self._first_failure = _now()
         self._transport = getattr(client, "transport", None)
         if self._transport is not None:
-            self._transport.on_attempt = self._attempted
+            self._transport.on_attempt = self._record_attempt
 
     def opens(self, *, at_the_end: bool = False) -> bool:
         """Pause if enough attempts failed alike; at the end of a plan, without the usual delay."""
         # Only the kind ("HTTP 503"): a dead server fails in one way, an overloaded one in several.
-        kinds = {trouble.partition(":")[0] for _, trouble in self._failed}
-        enough = len(self._failed) >= OUTAGE_ATTEMPTS and not self._is_at_work()
+        kinds = {trouble.partition(":")[0] for _, trouble in self._failed_attempts}
+        enough = len(self._failed_attempts) >= OUTAGE_ATTEMPTS and not self._is_at_work()
         alike = enough and len(kinds) == 1
-        if alike and (at_the_end or _now() - self._alive >= OUTAGE_SECONDS):
-            self._progress.paused = self._failed[-1][1]
+        if alike and (at_the_end or _now() - self._last_alive >= OUTAGE_SECONDS):
+            self._progress.paused = self._failed_attempts[-1][1]
             self._in_vain()
         return self._progress.paused is not None
 
@@ -579,21 +579,21 @@ class Breaker:
     def _is_at_work(self) -> bool:
         """Return True if a request that was sent before the first failure is still unanswered."""
         since = None if self._transport is None else self._transport.waits_since
-        return since is not None and since < self._began
+        return since is not None and since < self._first_failure
 
-    def _attempted(self, trouble: str | None) -> None:
+    def _record_attempt(self, trouble: str | None) -> None:
         now = _now()
-        if not self._failed:
-            self._began = now
+        if not self._failed_attempts:
+            self._first_failure = now
         if trouble is None:
-            self._alive = now
-            self._failed.clear()
+            self._last_alive = now
+            self._failed_attempts.clear()
             self._progress.paused = None
             return
-        self._failed.append((now, trouble))
+        self._failed_attempts.append((now, trouble))
         # This never empties the queue: the newest attempt has just been added.
-        while self._failed[0][0] < now - OUTAGE_SECONDS:
-            self._failed.popleft()
+        while self._failed_attempts[0][0] < now - OUTAGE_SECONDS:
+            self._failed_attempts.popleft()
 
 
 def _now() -> float:

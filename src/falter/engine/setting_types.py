@@ -146,10 +146,10 @@ class NamedValues(Options):
             if not name.strip() or not mark:
                 hint = "for example top_k=20"
                 raise place.refuse(f"{name}{mark}{written}", "NAME=VALUE", hint)
-        return {name.strip(): _as_yaml(written) for name, _, written in pairs}
+        return {name.strip(): _parsed_as_yaml(written) for name, _, written in pairs}
 
 
-def _as_yaml(written: str) -> Any:
+def _parsed_as_yaml(written: str) -> Any:
     """Return a typed value as an experiment file would hold it; invalid YAML remains a text."""
     try:
         return yaml.safe_load(written) if written.strip() else written
@@ -364,12 +364,12 @@ class Grid(Shape[GridLevels]):
             factor, mark, levels = text.partition("=")
             if not mark or not factor or factor in grid:
                 raise place.refuse(text, "FACTOR=LEVEL,LEVEL, each factor once")
-            grid[factor] = [self._number(factor, level) for level in levels.split(",")]
+            grid[factor] = [self._typed_level(factor, level) for level in levels.split(",")]
         self.parse(grid, place)
         return grid
 
     @staticmethod
-    def _number(factor: str, level: str) -> Any:
+    def _typed_level(factor: str, level: str) -> Any:
         """Return a typed level as a number, if the factor has numbers."""
         if factor not in NUMBERS:
             return level.strip()

@@ -94,18 +94,18 @@ def setting(
 
 def _declared(make: type, others: Mapping[str, Setting]) -> Iterator[Setting]:
     """Yield the settings at a record's fields, then `others`, with names, shapes and defaults."""
-    own = {entry.name: entry for entry in fields(make)} if is_dataclass(make) else {}
+    own_fields = {entry.name: entry for entry in fields(make)} if is_dataclass(make) else {}
     hints = get_type_hints(make)
-    table = [(name, s) for name, f in own.items() for s in f.metadata.get("settings", ())]
-    for name, entry in [*table, *others.items()]:
-        shape = _by_type(hints[name], entry) if entry.shape is BY_TYPE else entry.shape
+    declared = [(name, s) for name, f in own_fields.items() for s in f.metadata.get("settings", ())]
+    for name, entry in [*declared, *others.items()]:
+        shape = _type_shape(hints[name], entry) if entry.shape is BY_TYPE else entry.shape
         default = entry.default
         if default is BY_FIELD:
-            default = own[name].default if name in own else MISSING
+            default = own_fields[name].default if name in own_fields else MISSING
         yield replace(entry, name=entry.name or name, field=name, shape=shape, default=default)
 
 
-def _by_type(hint: Any, entry: Setting) -> Value:
+def _type_shape(hint: Any, entry: Setting) -> Value:
     """Return the shape that follows from a field's type."""
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     (kind,) = (kind for kind in kinds if kind is not type(None))
@@ -162,17 +162,17 @@ class Block(Shape[T]):
         values: dict[str, Any] = {}
         names_used: dict[str, str] = {}
         for entry in self.settings:
-            value, here = mapping.get(entry.name), place.at(entry.name)
+            value, value_place = mapping.get(entry.name), place.at(entry.name)
             if value is not None:
-                first = names_used.setdefault(entry.field, entry.name)
+                earlier_name = names_used.setdefault(entry.field, entry.name)
                 before = values.get(entry.field, ())
                 if not isinstance(before, tuple):
-                    both = f"'{first}' and '{entry.name}' cannot both be set"
-                    raise UsageError(both, hint="keep one of them")
-                read = entry.shape.parse(value, here)
-                values[entry.field] = (*before, *read) if before else read
+                    message = f"'{earlier_name}' and '{entry.name}' cannot both be set"
+                    raise UsageError(message, hint="keep one of them")
+                parsed = entry.shape.parse(value, value_place)
+                values[entry.field] = (*before, *parsed) if before else parsed
             elif entry.required and complete:
-                raise UsageError(f"{here.name} is missing", hint=entry.required)
+                raise UsageError(f"{value_place.name} is missing", hint=entry.required)
         return values
 
     def typed(self, value: Any, place: Place, before: Any = None) -> Any:
@@ -195,36 +195,36 @@ class Option:
 
     def over(self, before: Any, typed: Any) -> Any:
         """Return the top setting's value in the file, with the typed value put in its place."""
-        top, flag, name = self.parent or self.setting, self.setting.flag, self.setting.name
-        if isinstance(top.shape, Block):
+        top_setting, flag, name = self.parent or self.setting, self.setting.flag, self.setting.name
+        if isinstance(top_setting.shape, Block):
             if isinstance(before, str):
-                before = {top.shape.settings[0].name: before}
-            before = Options().parse(before or {}, Place(top.name))
+                before = {top_setting.shape.settings[0].name: before}
+            before = Options().parse(before or {}, Place(top_setting.name))
         value = self.setting.shape.typed(typed, Place(flag), before)
-        if top is self.setting:
+        if top_setting is self.setting:
             return value
-        first = top.shape.block.settings[0]
-        if isinstance(top.shape, Block):
+        first = top_setting.shape.block.settings[0]
+        if isinstance(top_setting.shape, Block):
             if first.required and first.name not in before:
-                raise self._alone(top)
+                raise self._missing_parent_error(top_setting)
             return {**before, name: value}
         entries = before if isinstance(before, (list, tuple)) else [before] if before else []
-        if not entries and top.name != "models":
-            raise self._alone(top)
+        if not entries and top_setting.name != "models":
+            raise self._missing_parent_error(top_setting)
         blocks = [{first.name: entry} if isinstance(entry, str) else entry for entry in entries]
-        written = [
-            {**b, name: _over(b, name, value)} if isinstance(b, Mapping) else b for b in blocks
+        updated_blocks = [
+            {**b, name: _merged(b, name, value)} if isinstance(b, Mapping) else b for b in blocks
         ]
-        alone = top.name != "models" and isinstance(before, (str, Mapping))
-        return written[0] if alone else written
+        is_single = top_setting.name != "models" and isinstance(before, (str, Mapping))
+        return updated_blocks[0] if is_single else updated_blocks
 
-    def _alone(self, top: Setting) -> UsageError:
+    def _missing_parent_error(self, top: Setting) -> UsageError:
         """Return the error for an option whose block has no value."""
         hint = f"add {top.flag} {top.metavar}, or drop {self.setting.flag}"
         return UsageError(f"{self.setting.flag} needs {top.flag}", hint=hint)
 
 
-def _over(block: Mapping[str, Any], name: str, value: Any) -> Any:
+def _merged(block: Mapping[str, Any], name: str, value: Any) -> Any:
     """Return the typed value; merge it into the file's value if both are mappings."""
     before = block.get(name)
     return {**before, **value} if isinstance(before, Mapping) and isinstance(value, dict) else value
@@ -239,7 +239,7 @@ def options_of(block: Block[Any], parent: Setting | None = None) -> list[Option]
     """Return every setting of a block that has an option, including settings of blocks below it."""
     options = []
     for entry in block.settings:
-        below = entry.shape.block
+        inner_block = entry.shape.block
         options += [Option(entry, parent)] if entry.option else []
-        options += options_of(below, entry) if below is not None else []
+        options += options_of(inner_block, entry) if inner_block is not None else []
     return options

@@ -44,7 +44,7 @@ from falter.store.store import Store
 from falter.store.studies import StoredPart, StoredStudy, as_study, put_study
 from falter.tasks.task import Task
 
-OF_A_PART = ("limit", "demonstrations", "scorer")
+PART_SETTINGS = ("limit", "demonstrations", "scorer")
 """Settings of a part: an unset one has its default, and not the user's value."""
 OnPart = Callable[[int, int, str], None]
 """Function that is called before each part with its number, the number of parts and its title."""
@@ -166,7 +166,7 @@ def rewriting_experiments(spec: StudySpec) -> list[Experiment]:
     cache = TaskCache(spec.experiment, spec.protocol.name)
     settings = _user_settings(spec, (), cache)
     parts, _ = placed_parts(chosen_parts(spec.protocol, settings), settings)
-    experiments = [_experiment(spec, part, cache) for part in parts if part.judges is None]
+    experiments = [_part_experiment(spec, part, cache) for part in parts if part.judges is None]
     return [replace(e, models=()) for e in experiments if any(map(model_made, recipes_of(e)))]
 
 
@@ -177,7 +177,7 @@ def study_in(spec: StudySpec, path: Path) -> Iterator[ResolvedStudy]:
         yield _Resolver(spec, path, stack).study()
 
 
-class _NothingLeft(Exception):
+class _NoRecipeLeft(Exception):
     """Every recipe of a part needs rewrites that do not exist."""
 
 
@@ -213,17 +213,17 @@ class _Resolver:
         parts_of_remark: dict[str, list[str]] = {}
         for part in parts:
             if part.judges is not None:
-                experiment = _experiment(spec, part, self.cache)
+                experiment = _part_experiment(spec, part, self.cache)
                 judging.append(JudgingPart(part=part, experiment=experiment))
                 continue
             try:
-                resolved, remarks = self._part(part)
+                resolved, remarks = self._resolved_part(part)
             except RemedyUnfit as error:
                 if spec.names_remedy(str(part.experiment.get("remedy"))):
                     raise
                 notes.append(f"{part.title}: left out. {error.message}.")
                 continue
-            except _NothingLeft:
+            except _NoRecipeLeft:
                 notes.append(
                     f"{part.title}: left out, no rewrites are bundled for these texts and no "
                     "rewriter is named ('falter rewrites prepare' with --rewriter makes them)."
@@ -242,14 +242,14 @@ class _Resolver:
             judges=self.judges, notes=tuple(notes),
         )  # fmt: skip
 
-    def _part(self, part: Part) -> tuple[Resolved, list[str]]:
+    def _resolved_part(self, part: Part) -> tuple[Resolved, list[str]]:
         """Return a resolved part with remarks; recipes whose rewrites are missing are left out.
 
         All recipes stay if a rewriter or a file of rewrites is named, or if the part insists.
         Missing rewrites are then an error of the run.
         """
-        experiment = _experiment(self.spec, part, self.cache)
-        resolved = self._resolved(experiment)
+        experiment = _part_experiment(self.spec, part, self.cache)
+        resolved = self._resolved_within_budget(experiment)
         needs, user = resolved.rewrites, self.spec.experiment
         if part.insists or needs is None or not needs.missing or user.rewriter or user.rewrites:
             return resolved, [] if needs is None or part.insists else needs.bundled()
@@ -257,15 +257,15 @@ class _Resolver:
         names = [recipe.label for recipe in recipes if model_made(recipe)]
         kept = [n for n, recipe in enumerate(recipes) if not model_made(recipe)]
         if not kept:
-            raise _NothingLeft
-        fewer = _experiment(self.spec, part, self.cache, only=kept)
-        return self._resolved(fewer), [
+            raise _NoRecipeLeft
+        fewer = _part_experiment(self.spec, part, self.cache, only=kept)
+        return self._resolved_within_budget(fewer), [
             f"{', '.join(names)} are left out, because no rewrites are bundled for these texts and "
             "no rewriter is named ('falter rewrites prepare' with --rewriter makes them); averages "
             "are over the other recipes"
         ]
 
-    def _resolved(self, experiment: Experiment) -> Resolved:
+    def _resolved_within_budget(self, experiment: Experiment) -> Resolved:
         """Return an experiment resolved and reduced to its budget."""
         bank = self.stack.enter_context(bank_in(experiment, self.path))
         tasks = self.cache.of(experiment)
@@ -275,7 +275,7 @@ class _Resolver:
 def _unused_notes(spec: StudySpec, parts: Sequence[Part]) -> list[str]:
     """Return a note for each of the user's settings that every part replaces."""
     default = Experiment()
-    given = {name: getattr(spec.experiment, name) for name in OF_A_PART if name != "limit"}
+    given = {name: getattr(spec.experiment, name) for name in PART_SETTINGS if name != "limit"}
     return [
         f"{spec.protocol.name} has its own '{name}', so yours is not used."
         for name, value in given.items()
@@ -294,7 +294,7 @@ def _user_settings(
     return UserSettings(
         preset=spec.preset,
         parts=spec.parts,
-        tasks=tuple((name, _kind(task)) for name, task in cache.own.items()),
+        tasks=tuple((name, _answer_kind(task)) for name, task in cache.own.items()),
         limit=experiment.limit,
         demonstrations=experiment.demonstrations if sets_demonstrations else None,
         repeats=experiment.repeats if "repeats" in spec.settings else None,
@@ -317,7 +317,7 @@ def _user_settings(
     )
 
 
-def _kind(task: Task) -> TaskKind:
+def _answer_kind(task: Task) -> TaskKind:
     """Return the kind of a task's answers: choices, numbers, code or open."""
     if task.has_choices:
         return "choices"
@@ -327,7 +327,7 @@ def _kind(task: Task) -> TaskKind:
     )
 
 
-def _experiment(
+def _part_experiment(
     spec: StudySpec, part: Part, cache: TaskCache, only: Sequence[int] = ()
 ) -> Experiment:
     """Return a part as an experiment: its own settings, otherwise the user's.
@@ -336,7 +336,7 @@ def _experiment(
     """
     if not spec.protocol.name:
         return spec.experiment
-    settings = {**dict.fromkeys(OF_A_PART), **part.experiment}
+    settings = {**dict.fromkeys(PART_SETTINGS), **part.experiment}
     if part.judges is not None:  # its items come later
         user = replace(spec.experiment, models=spec.judges, tasks=(), data=None, template=None)
         return override(user, settings, folder=spec.folder, needs_tasks=False)

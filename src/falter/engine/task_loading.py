@@ -17,7 +17,7 @@ from falter.tasks.rows import DataSpec, Row, first_row, in_memory, read_hub, sou
 from falter.tasks.sizes import planned_rows
 from falter.tasks.task import Task
 
-MARK = " with "
+PROMPT_SEPARATOR = " with "
 """Text between a task's name and the name of its prompt, if there are several prompts."""
 ROWS = "rows"
 """Name of a task whose items were in memory."""
@@ -48,7 +48,7 @@ def _own_tasks(experiment: Experiment, spec: DataSpec) -> list[Task]:
     the name of its prompt: `tickets with short`. Conversations need no template.
     """
     source, same = experiment.template, experiment.same is not None
-    rows = _rows(spec)
+    rows = _data_rows(spec)
     first = first_row(rows)
     named_sources = source if isinstance(source, tuple) else (("", source),)
     columns = [conversations_in(first, each) for _, each in named_sources]
@@ -60,7 +60,7 @@ def _own_tasks(experiment: Experiment, spec: DataSpec) -> list[Task]:
         ]
     if source is None:
         raise refusal(UsageError, "engine.data_without_template")
-    draw = _draw(experiment)
+    draw = _item_draw(experiment)
     if not isinstance(source, tuple):
         return [_own_task(spec, rows, Template.parse(source), draw)]
     named = [(name, Template.parse(text)) for name, text in source]
@@ -68,7 +68,7 @@ def _own_tasks(experiment: Experiment, spec: DataSpec) -> list[Task]:
     tasks = []
     for prompt, template in named:
         task = _own_task(spec, rows, template, draw, fields)
-        name = f"{task.name}{MARK}{prompt}"
+        name = f"{task.name}{PROMPT_SEPARATOR}{prompt}"
         items = tuple(replace(item, task=name) for item in task.items)
         tasks.append(replace(task, name=name, items=items))
     return tasks
@@ -76,7 +76,7 @@ def _own_tasks(experiment: Experiment, spec: DataSpec) -> list[Task]:
 
 def prompt_of(run: Run, task: str) -> str:
     """Return the name of the prompt of a run's task; empty if the run has a single prompt."""
-    return _prompt(run.experiment.get("template"), task)
+    return _prompt_name(run.experiment.get("template"), task)
 
 
 def task_of(run: Run, task: str) -> str:
@@ -86,23 +86,23 @@ def task_of(run: Run, task: str) -> str:
 
 def without_prompt(templates: Any, task: str) -> str:
     """Return a task's name without the name of its prompt, given an experiment's templates."""
-    prompt = _prompt(templates, task)
-    return task.removesuffix(f"{MARK}{prompt}") if prompt else task
+    prompt = _prompt_name(templates, task)
+    return task.removesuffix(f"{PROMPT_SEPARATOR}{prompt}") if prompt else task
 
 
-def _prompt(templates: Any, task: str) -> str:
+def _prompt_name(templates: Any, task: str) -> str:
     """Return the name of a task's prompt; empty unless there are several templates."""
     several = templates if isinstance(templates, (list, tuple)) else ()
-    return next((name for name, _ in several if task.endswith(f"{MARK}{name}")), "")
+    return next((name for name, _ in several if task.endswith(f"{PROMPT_SEPARATOR}{name}")), "")
 
 
-def _rows(spec: DataSpec) -> Iterable[Row]:
+def _data_rows(spec: DataSpec) -> Iterable[Row]:
     """Return the rows of the user's data, from a file, from memory or from the hub."""
-    hub = _hub(spec)
+    hub = _hub_name(spec)
     return planned_rows(spec.path, _named(spec)[0]) if hub is None else read_hub(hub, spec.split)
 
 
-def _hub(spec: DataSpec) -> str | None:
+def _hub_name(spec: DataSpec) -> str | None:
     """Return the data's name on the hub, or None if the data are elsewhere."""
     return spec.path.removeprefix("hub:") if spec.path.startswith("hub:") else None
 
@@ -111,7 +111,7 @@ def _named(spec: DataSpec) -> tuple[str, DataSpec]:
     """Return the task's name, and the data with the path that messages show."""
     if in_memory(spec.path):
         return ROWS, replace(spec, path="the rows in memory")
-    return source_name(_hub(spec) or spec.path).partition(".")[0], spec
+    return source_name(_hub_name(spec) or spec.path).partition(".")[0], spec
 
 
 def _chat_task(
@@ -119,7 +119,7 @@ def _chat_task(
 ) -> Task:
     """Return a task of conversations; its scorer compares tool calls if the answers are calls."""
     name, spec = _named(spec)
-    name = f"{name}{MARK}{prompt}" if prompt else name
+    name = f"{name}{PROMPT_SEPARATOR}{prompt}" if prompt else name
     items, remarks = chat_items(rows, spec, column, name, same=same)
     return Task(
         name=name,
@@ -130,7 +130,7 @@ def _chat_task(
     )
 
 
-def _draw(experiment: Experiment) -> Draw | None:
+def _item_draw(experiment: Experiment) -> Draw | None:
     """Return the draw of a run with a limit from its data, or None if all items are sent."""
     if experiment.limit is None:
         return None

@@ -176,10 +176,10 @@ def proposals(experiment: Experiment) -> list[TaskProposals]:
     names = tuple(dict.fromkeys(name for advice in ADVICE for name in advice.recipes))
     recipes: tuple[tuple[StepSpec, ...], ...] = tuple(((name, {}),) for name in names)
     trial = replace(experiment, recipes=recipes, grid=None, limit=looked_at, draws=1)
-    return [_of_set(one) for one in variant_sets(trial)]
+    return [_set_proposals(one) for one in variant_sets(trial)]
 
 
-def _of_set(one: VariantSet) -> TaskProposals:
+def _set_proposals(one: VariantSet) -> TaskProposals:
     """Return the proposals for a set: the recipes that fit the traits common among its prompts."""
     base = one.conditions[0]
     traits = Counter(trait for item in one.items for trait in traits_of(base.make(item, 0).prompt))
@@ -195,11 +195,11 @@ def _of_set(one: VariantSet) -> TaskProposals:
         task=one.task.name,
         scorer=one.scorer.name,
         traits=tuple(advice.trait for advice in common),
-        proposals=tuple(_proposed(a, name, tried[name]) for name, a in advised.items()),
+        proposals=tuple(_proposal(a, name, tried[name]) for name, a in advised.items()),
     )
 
 
-def _proposed(advice: Advice, name: str, tried: Sequence[Rewording]) -> Proposal:
+def _proposal(advice: Advice, name: str, tried: Sequence[Rewording]) -> Proposal:
     """Return a recipe with its effect on the prompts that it was tried on."""
     found = meaning(tried, task="", recipe=name, group="")
     return Proposal(
@@ -236,13 +236,13 @@ def manifest_lines(
     identities = [digest("line", lines[0])]
     for variant_set in sets:
         for variant in variant_set.variants():
-            line = _dump(_row(variant_set, variant, prompts))
+            line = _dump(_manifest_row(variant_set, variant, prompts))
             identities.append(digest("line", line))
             yield line
     yield _dump({"variants": len(identities) - 1, "digest": digest("manifest", identities)})
 
 
-def _row(variant_set: VariantSet, variant: Variant, prompts: bool) -> dict[str, Any]:
+def _manifest_row(variant_set: VariantSet, variant: Variant, prompts: bool) -> dict[str, Any]:
     """Return a variant's line as plain data."""
     row: dict[str, Any] = {
         "task": variant_set.task.name,
@@ -272,10 +272,10 @@ def verify_manifest(
     an experiment, its variants are generated again and compared one by one.
     """
     lines = _manifest_lines(path)
-    problems = list(_damage(lines))
+    problems = list(_line_faults(lines))
     rows = [json.loads(line) for line in lines[1:-1]]
     problems += [
-        f"{_name(row)}: the prompt does not match the id"
+        f"{_row_name(row)}: the prompt does not match the id"
         for row in rows
         if "prompt" in row and not _has_its_id(row)
     ]
@@ -296,7 +296,7 @@ def _manifest_lines(path: Path) -> list[str]:
     return lines
 
 
-def _damage(lines: list[str]) -> Iterator[str]:
+def _line_faults(lines: list[str]) -> Iterator[str]:
     """Yield the faults of the lines; raise `UsageError` if lines are missing or unreadable."""
     try:
         footer = json.loads(lines[-1])
@@ -321,16 +321,16 @@ def _differences(
     rows: list[dict[str, Any]], experiment: Experiment, bank: RewriteBank | None
 ) -> Iterator[str]:
     """Yield the variants that differ between the manifest and an experiment."""
-    theirs = {_key(row): row for row in rows}
+    theirs = {_row_key(row): row for row in rows}
     for variant_set in variant_sets(experiment, bank):
         for variant in variant_set.variants():
-            row = _row(variant_set, variant, prompts=False)
-            other = theirs.pop(_key(row), None)
+            row = _manifest_row(variant_set, variant, prompts=False)
+            other = theirs.pop(_row_key(row), None)
             if other is None:
-                yield f"{_name(row)}: not in the manifest"
+                yield f"{_row_name(row)}: not in the manifest"
             elif other["id"] != row["id"]:
-                yield f"{_name(row)}: a different variant ({_reason(row, other)})"
-    yield from (f"{_name(row)}: only in the manifest" for row in theirs.values())
+                yield f"{_row_name(row)}: a different variant ({_reason(row, other)})"
+    yield from (f"{_row_name(row)}: only in the manifest" for row in theirs.values())
 
 
 def _reason(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
@@ -341,11 +341,11 @@ def _reason(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
     return "the prompt differs"
 
 
-def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def _row_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the values that identify a line: task, scorer, item, recipe and draw."""
     return tuple(row.get(name) for name in ("task", "scorer", "item", "recipe", "draw"))
 
 
-def _name(row: Mapping[str, Any]) -> str:
+def _row_name(row: Mapping[str, Any]) -> str:
     """Return the name of a line for messages."""
     return f"{row.get('task')} {row.get('item')} {row.get('recipe')} draw {row.get('draw')}"

@@ -21,7 +21,7 @@ from falter.readers.tables import column_names, json_lines, kind_of, parquet_row
 from falter.records.errors import FalterError, TaskError, refusal
 
 # "dimensions_1: enumerator", "dimension.separator"; not "score".
-_LIGHT = re.compile(r"dimensions?(?:_\d+)?\s*[:.]\s*(?P<name>.+)", re.IGNORECASE)
+_LIGHT_COLUMN = re.compile(r"dimensions?(?:_\d+)?\s*[:.]\s*(?P<name>.+)", re.IGNORECASE)
 # The fields of a full row that are read; its texts and token probabilities are not.
 _FULL_FIELDS = (
     "evaluation_id", "model.model_info", "model.inference_settings.quantization",
@@ -72,7 +72,7 @@ def _is_full(names: Sequence[str]) -> bool:
 
 
 def _is_light(names: Sequence[str]) -> bool:
-    return {"sample_index", "score"} <= set(names) and any(map(_LIGHT.match, names))
+    return {"sample_index", "score"} <= set(names) and any(map(_LIGHT_COLUMN.match, names))
 
 
 def read_dove(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
@@ -139,7 +139,7 @@ def _labels(
 
 def _answers(path: Path) -> Iterator[_Answer]:
     for line, row in _rows(path):
-        yield _full(row, line) if "prompt_config" in row else _light(row, path, line)
+        yield _full_answer(row, line) if "prompt_config" in row else _light_answer(row, path, line)
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -155,27 +155,27 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def _is_plain(name: str) -> bool:
     plain = ("evaluation_id", "dataset", "model", "sample_index", "language", "shots", "score")
-    return name in plain or _LIGHT.match(name) is not None
+    return name in plain or _LIGHT_COLUMN.match(name) is not None
 
 
-def _full(row: Mapping[str, Any], line: str) -> _Answer:
+def _full_answer(row: Mapping[str, Any], line: str) -> _Answer:
     """Return the content of a row with the nested fields of the schema."""
-    source = _part(row, line, "instance", "sample_identifier")
+    source = _nested_field(row, line, "instance", "sample_identifier")
     if source.get("hf_index") is None or not source.get("dataset_name"):
         raise TaskError(f"{line} does not identify its question", hint=f"the row needs {_SOURCE}")
-    evaluation = _part(row, line, "evaluation")
+    evaluation = _nested_field(row, line, "evaluation")
     method = evaluation.get("evaluation_method")
-    about = _part(row, line, "model", "model_info")
+    about = _nested_field(row, line, "model", "model_info")
     if not about.get("name"):
         raise refusal(TaskError, "integrations.no_model", line=line)
-    language = str(_part(row, line, "instance").get("language") or "en")
+    language = str(_nested_field(row, line, "instance").get("language") or "en")
     task = str(source["dataset_name"])
     return _Answer(
         id=str(row["evaluation_id"]) if row.get("evaluation_id") else None,
         task=task if language == "en" else f"{task} ({language})",
-        model=f"{about['name']}{_precision(row)}",
+        model=f"{about['name']}{_precision_suffix(row)}",
         item=f"{source.get('hf_split') or 'test'}/{_text(source['hf_index'])}",
-        dimensions=_dimensions(_part(row, line, "prompt_config", "dimensions")),
+        dimensions=_dimensions(_nested_field(row, line, "prompt_config", "dimensions")),
         scorer=_value_text(method.get("method_name") or "score")
         if isinstance(method, Mapping)
         else "score",
@@ -187,7 +187,7 @@ def _full(row: Mapping[str, Any], line: str) -> _Answer:
 _SOURCE = "instance.sample_identifier with dataset_name and hf_index"
 
 
-def _light(row: Mapping[str, Any], path: Path, line: str) -> _Answer:
+def _light_answer(row: Mapping[str, Any], path: Path, line: str) -> _Answer:
     """Return the content of a light row.
 
     Missing fields are taken from the path: MODEL/en/0_shot/TASK.parquet.
@@ -195,7 +195,9 @@ def _light(row: Mapping[str, Any], path: Path, line: str) -> _Answer:
     if row.get("sample_index") is None or "score" not in row:
         raise refusal(TaskError, "integrations.no_sample", line=line)
     folders = path.absolute().parts[:-1]
-    dimensions = {m["name"].strip(): _text(v) for k, v in row.items() if (m := _LIGHT.match(k))}
+    dimensions = {
+        m["name"].strip(): _text(v) for k, v in row.items() if (m := _LIGHT_COLUMN.match(k))
+    }
     in_path = next((m for f in reversed(folders) if (m := _SHOTS.fullmatch(f))), None)
     if "shots" in row:
         dimensions.setdefault("shots", _text(row["shots"]))
@@ -218,7 +220,7 @@ def _light(row: Mapping[str, Any], path: Path, line: str) -> _Answer:
     )
 
 
-def _part(row: Mapping[str, Any], line: str, *names: str) -> Mapping[str, Any]:
+def _nested_field(row: Mapping[str, Any], line: str, *names: str) -> Mapping[str, Any]:
     """Return a nested field of a full row. Raise `TaskError` if it is no mapping."""
     part = nested(row, *names)
     if not isinstance(part, Mapping):
@@ -226,7 +228,7 @@ def _part(row: Mapping[str, Any], line: str, *names: str) -> Mapping[str, Any]:
     return part
 
 
-def _precision(row: Mapping[str, Any]) -> str:
+def _precision_suffix(row: Mapping[str, Any]) -> str:
     """Return a suffix such as ` (int8)` for a quantised model, which counts as another model."""
     path = ("model", "inference_settings", "quantization", "bit_precision")
     text = str(nested(row, *path) or "")

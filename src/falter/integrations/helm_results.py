@@ -74,7 +74,7 @@ def read_helm(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
 
 def _read_run(folder: Path) -> _HelmRun:
     task, model = _task_and_model(folder)
-    stats = _stats(folder / SCORES)
+    stats = _read_stats(folder / SCORES)
     if not stats:
         raise TaskError(f"{folder / SCORES} holds no instance", hint="finish the run with helm-run")
     return _HelmRun(folder=folder, task=task, model=model, stats=stats, answers=_answers(folder))
@@ -84,7 +84,7 @@ def _task_and_model(folder: Path) -> tuple[str, str]:
     """Return task and model from the run's specification, or else from the folder's name."""
     name, model = folder.name, ""
     if (folder / SPEC).is_file():
-        spec = _dict(read_json(folder / SPEC), folder / SPEC)
+        spec = _require_dict(read_json(folder / SPEC), folder / SPEC)
         name = str(spec.get("name") or name)
         model = str(nested(spec, "adapter_spec", "model") or "")
     scenario, _, rest = name.partition(":")
@@ -95,17 +95,17 @@ def _task_and_model(folder: Path) -> tuple[str, str]:
     return task, model or of_model.removeprefix("model=") or "unnamed"
 
 
-def _stats(path: Path) -> dict[_Key, dict[str, float | None]]:
+def _read_stats(path: Path) -> dict[_Key, dict[str, float | None]]:
     """Return the mean of every metric for each answer, whose metrics may be in several rows."""
     found: defaultdict[_Key, dict[str, float | None]] = defaultdict(dict)
     for place, row in _rows(read_json(path), path):
-        key = _key(row, row.get("perturbation"), place)
+        key = _answer_key(row, row.get("perturbation"), place)
         stats = row.get("stats")
         if not isinstance(stats, list):
             raise refusal(TaskError, "integrations.no_stats", place=place)
         own = found[key]
         for stat in stats:
-            name, mean = _stat(stat, place)
+            name, mean = _named_mean(stat, place)
             known = own.setdefault(name, mean)
             if known != mean:
                 raise TaskError(
@@ -115,7 +115,7 @@ def _stats(path: Path) -> dict[_Key, dict[str, float | None]]:
     return dict(found)
 
 
-def _stat(stat: Any, place: str) -> tuple[str, float | None]:
+def _named_mean(stat: Any, place: str) -> tuple[str, float | None]:
     """Return a metric's name and its mean; the mean is None if nothing was counted."""
     name = nested(stat, "name", "name")
     if not isinstance(name, str):
@@ -126,7 +126,7 @@ def _stat(stat: Any, place: str) -> tuple[str, float | None]:
     return name, number_in(mean, name, place)
 
 
-def _key(row: Mapping[str, Any], perturbation: Any, place: str) -> _Key:
+def _answer_key(row: Mapping[str, Any], perturbation: Any, place: str) -> _Key:
     item, trial = row.get("instance_id"), row.get("train_trial_index", 0)
     if not isinstance(item, (str, int)) or item == "":
         raise TaskError(f"{place} has no instance_id", hint="give a run folder that HELM wrote")
@@ -153,16 +153,16 @@ def _answers(folder: Path) -> dict[_Key, str]:
         for place, row in _rows(read_json(folder / ANSWERS), folder / ANSWERS):
             text = row.get("mapped_output") or row.get("predicted_text")
             if isinstance(text, str) and text:
-                found[_key(row, row.get("perturbation"), place)] = text
+                found[_answer_key(row, row.get("perturbation"), place)] = text
         return found
     if not (folder / STATE).is_file():
         return {}
-    state = _dict(read_json(folder / STATE), folder / STATE)
+    state = _require_dict(read_json(folder / STATE), folder / STATE)
     twice = set()
     for place, row in _rows(state.get("request_states"), folder / STATE):
-        instance = _dict(row.get("instance"), folder / STATE)
+        instance = _require_dict(row.get("instance"), folder / STATE)
         about = {**row, "instance_id": instance.get("id")}
-        key = _key(about, instance.get("perturbation"), place)
+        key = _answer_key(about, instance.get("perturbation"), place)
         text = _completion(row)
         # Several requests, one for each option: none of them is the answer.
         twice |= {key} if key in found else set()
@@ -229,10 +229,10 @@ def _rows(value: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         raise TaskError(f"{path} holds no list", hint="give a complete run folder that HELM wrote")
     for number, row in enumerate(value, start=1):
         place = f"{path}, entry {number}"
-        yield place, _dict(row, place)
+        yield place, _require_dict(row, place)
 
 
-def _dict(value: Any, where: Path | str) -> dict[str, Any]:
+def _require_dict(value: Any, where: Path | str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise refusal(TaskError, "integrations.no_object", where=where)
     return value

@@ -72,7 +72,7 @@ class HuggingFace(BatchClient):
         megabytes = (4096 if gpu else 512) if options["cache_mb"] is None else options["cache_mb"]
         self._cache_bytes = megabytes * MEGABYTE
         self._threads = options["threads"]
-        self._trust = options["trust_remote_code"]
+        self._trusts_code = options["trust_remote_code"]
         self._system = options["system"]
         chats = self.source.chats and settings.api == "chat"
         lanes = min(settings.concurrency, together)
@@ -155,7 +155,7 @@ class HuggingFace(BatchClient):
             path = find_weights() or pull_weights(say=lambda text: print(text, file=sys.stderr))
             source = replace(source, path=str(path.parent))
         try:
-            with _quiet(), _hushed(source.gguf is not None):
+            with _without_progress_bars(), _without_stderr(source.gguf is not None):
                 engine = self._open_engine(source)
         except (OSError, ValueError, RuntimeError, ImportError, KeyError, MemoryError) as error:
             raise PreflightError(
@@ -184,7 +184,7 @@ class HuggingFace(BatchClient):
 
         if self._threads:
             torch.set_num_threads(self._threads)
-        where: dict[str, Any] = {"trust_remote_code": self._trust}
+        where: dict[str, Any] = {"trust_remote_code": self._trusts_code}
         where |= {"gguf_file": source.gguf} if source.gguf else {}
         where |= {"revision": source.revision} if source.revision else {}
         tokenizer = AutoTokenizer.from_pretrained(source.path, **where)
@@ -255,7 +255,7 @@ def _best_device() -> str:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _without_progress_bars() -> Iterator[None]:
     """Suppress transformers' progress bars and advice while a model is loaded."""
     from transformers.utils import logging
 
@@ -270,7 +270,7 @@ def _quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _hushed(gguf: bool) -> contextlib.AbstractContextManager[object]:
+def _without_stderr(gguf: bool) -> contextlib.AbstractContextManager[object]:
     """Suppress stderr while a GGUF file is read, whose progress bar has no switch."""
     return contextlib.redirect_stderr(io.StringIO()) if gguf else contextlib.nullcontext()
 
@@ -309,17 +309,17 @@ def _require(*, gguf: bool) -> None:
 def find_source(name: str, revision: str | None) -> Source:
     """Return the source for `hf:NAME`: `smollm2`, a folder, a `.gguf` file, a hub model."""
     if name == "smollm2":
-        _no_revision(revision)
-        return _embedded()
+        _refuse_revision(revision)
+        return _embedded_source()
     path = Path(name).expanduser()
     if path.is_file() and path.suffix == ".gguf":
-        _no_revision(revision)
-        return _file(path)
+        _refuse_revision(revision)
+        return _file_source(path)
     if path.is_dir():
-        _no_revision(revision)
-        return _folder(path)
+        _refuse_revision(revision)
+        return _folder_source(path)
     if HUB_ID.fullmatch(name) and not name.endswith(".gguf"):
-        return _hub(name, revision)
+        return _hub_source(name, revision)
     raise InvalidValue(
         "model",
         f"hf:{name}",
@@ -328,12 +328,12 @@ def find_source(name: str, revision: str | None) -> Source:
     )
 
 
-def _no_revision(revision: str | None) -> None:
+def _refuse_revision(revision: str | None) -> None:
     if revision is not None:
         raise InvalidValue("options.revision", revision, "nothing: only the hub has revisions")
 
 
-def _embedded() -> Source:
+def _embedded_source() -> Source:
     _require(gguf=True)
     weights = find_weights()
     return Source(
@@ -345,7 +345,7 @@ def _embedded() -> Source:
     )
 
 
-def _file(path: Path) -> Source:
+def _file_source(path: Path) -> Source:
     _require(gguf=True)
     path = path.resolve()
     chats = check_gguf(path)
@@ -358,7 +358,7 @@ def _file(path: Path) -> Source:
     )
 
 
-def _folder(path: Path) -> Source:
+def _folder_source(path: Path) -> Source:
     _require(gguf=False)
     path = path.resolve()
     if not (path / "config.json").is_file():
@@ -376,7 +376,7 @@ def _folder(path: Path) -> Source:
     )
 
 
-def _hub(name: str, revision: str | None) -> Source:
+def _hub_source(name: str, revision: str | None) -> Source:
     """Return a hub model at one commit: the cached commit, or else the commit on the hub."""
     _require(gguf=False)
     from huggingface_hub import try_to_load_from_cache
@@ -387,12 +387,12 @@ def _hub(name: str, revision: str | None) -> Source:
         folder = Path(config).parent
         commit, chats = folder.name, _has_template(folder)
     else:
-        commit, files = _ask_hub(name, asked)
+        commit, files = _hub_commit_and_files(name, asked)
         chats = "chat_template.jinja" in files or _hub_template(name, commit)
     return Source(name=name, path=name, weights=f"revision:{commit}", revision=commit, chats=chats)
 
 
-def _ask_hub(name: str, revision: str) -> tuple[str, set[str]]:
+def _hub_commit_and_files(name: str, revision: str) -> tuple[str, set[str]]:
     """Return the commit of a revision and the names of its files, without downloading them."""
     from huggingface_hub import HfApi
 

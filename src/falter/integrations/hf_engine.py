@@ -25,7 +25,7 @@ EXACT_TOLERANCE, CLOSE_TOLERANCE = 1e-3, 0.3
 
 Scores = list[tuple[float, bool]]
 """For each scored token, its log-probability, and True if it was the likeliest token."""
-Part = tuple[Any, Any]
+LayerState = tuple[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Engine(ABC):
         self.room = room
         self.torch = torch
         self._config = model.config.get_text_config()
-        self.limit = _limit(self._config, tokenizer)
+        self.limit = _token_limit(self._config, tokenizer)
         self.start = self._start_token()
 
     @abstractmethod
@@ -128,9 +128,9 @@ class CausalEngine(Engine):
     def __init__(self, model: Any, tokenizer: Any, *, room: int, cache_bytes: int) -> None:
         super().__init__(model, tokenizer, room=room)
         self.tokens_read = 0
-        self._prefixes: PrefixCache[tuple[Part, ...]] = PrefixCache(cache_bytes)
-        self._exact = model.dtype == self.torch.float32
-        self._keeps = _accepts_argument(model, "logits_to_keep")
+        self._prefixes: PrefixCache[tuple[LayerState, ...]] = PrefixCache(cache_bytes)
+        self._is_single_precision = model.dtype == self.torch.float32
+        self._takes_logits_to_keep = _accepts_argument(model, "logits_to_keep")
         self.caches = _accepts_argument(model, "past_key_values")
         self._window = _window(self._config)
         with self.torch.inference_mode():
@@ -188,26 +188,26 @@ class CausalEngine(Engine):
         alone: list[Scored] = []
         for shared, group in groups(sequences, self.room):
             row = pack(group, shared)
-            if self.shares and self._fits(row):
-                for (_, _, number), score in zip(row.wanted, self._tree(row), strict=True):
+            if self.shares and self._fits_window(row):
+                for (_, _, number), score in zip(row.wanted, self._score_tree(row), strict=True):
                     by_number[number].append(score)
             else:
                 alone += group
         for batch in _length_batches(alone, self.room):
-            for sequence, scores in zip(batch, self._plain(batch), strict=True):
+            for sequence, scores in zip(batch, self._score_separately(batch), strict=True):
                 by_number[sequence.number] = scores
         return by_number
 
-    def _fits(self, row: Row) -> bool:
+    def _fits_window(self, row: ScoreRow) -> bool:
         """Return True if every layer's attention window covers the whole row."""
         return self._window is None or len(row.prefix) + len(row.tokens) <= self._window
 
-    def _tree(self, row: Row) -> Scores:
+    def _score_tree(self, row: ScoreRow) -> Scores:
         """Compute a row after its prefix; return the scores in the order of `wanted`."""
         torch, device = self.torch, self.model.device
-        known, parts = self._prefix(row.prefix)
+        known, parts = self._cached_prefix(row.prefix)
         row = _with_prefix(row, known)
-        mask = self._mask(row.parents, known)
+        mask = self._tree_mask(row.parents, known)
         # Several sequences may need the logits of the same place.
         rows = sorted({place for place, _, _ in row.wanted})
         logits = self.forward(
@@ -215,12 +215,12 @@ class CausalEngine(Engine):
             keep=torch.tensor(rows, device=device),
             attention_mask=mask,
             position_ids=torch.tensor([row.positions], device=device),
-            **self._past(parts, known),
+            **self._past_arguments(parts, known),
         )[0]
         order = {place: n for n, place in enumerate(rows)}
         return self.read_off(logits, [(order[place], token) for place, token, _ in row.wanted])
 
-    def _mask(self, parents: Sequence[int], known: int) -> Any:
+    def _tree_mask(self, parents: Sequence[int], known: int) -> Any:
         """Return the attention mask of a row: each token sees the prefix, its ancestors and itself.
 
         The shape is (1, 1, tokens, known + tokens) for a cached prefix of `known` tokens.
@@ -239,7 +239,7 @@ class CausalEngine(Engine):
         mask.masked_fill_(~seen, torch.finfo(dtype).min)
         return mask[None, None].to(self.model.device)
 
-    def _prefix(self, tokens: tuple[int, ...]) -> tuple[int, tuple[Part, ...] | None]:
+    def _cached_prefix(self, tokens: tuple[int, ...]) -> tuple[int, tuple[LayerState, ...] | None]:
         """Return the length and state of the cached part of a prefix.
 
         If `MIN_CACHED_PREFIX` or more tokens are missing, they are computed and cached first.
@@ -250,7 +250,7 @@ class CausalEngine(Engine):
         while known < len(tokens):
             # In pieces, since a prefix may be longer than a row.
             upto = min(len(tokens), known + self.room)
-            past = self._past(parts, known, empty=True)
+            past = self._past_arguments(parts, known, empty=True)
             self.forward(
                 self.torch.tensor([tokens[known:upto]], device=self.model.device), keep=1, **past
             )
@@ -261,8 +261,8 @@ class CausalEngine(Engine):
         self._prefixes.keep(tokens, parts, size)
         return known, parts
 
-    def _past(
-        self, parts: tuple[Part, ...] | None, length: int, *, empty: bool = False
+    def _past_arguments(
+        self, parts: tuple[LayerState, ...] | None, length: int, *, empty: bool = False
     ) -> dict[str, Any]:
         """Return model arguments for the first `length` tokens of a prefix, left unchanged."""
         from transformers import DynamicCache
@@ -275,7 +275,7 @@ class CausalEngine(Engine):
             cache.update(keys[:, :, :length], values[:, :, :length], layer)
         return {"past_key_values": cache, "use_cache": True}
 
-    def _plain(self, batch: Sequence[Scored]) -> list[Scores]:
+    def _score_separately(self, batch: Sequence[Scored]) -> list[Scores]:
         """Score each sequence separately, padded at the end, without shared tokens."""
         torch, device = self.torch, self.model.device
         longest = max(sequence.size for sequence in batch)
@@ -302,7 +302,7 @@ class CausalEngine(Engine):
     def forward(self, ids: Any, *, keep: Any, **arguments: Any) -> Any:
         """Return logits: of the last `keep` places in each row, or of the places in a tensor."""
         self.tokens_read += ids.numel()
-        if self._keeps:
+        if self._takes_logits_to_keep:
             return self.model(input_ids=ids, logits_to_keep=keep, **arguments).logits
         logits = self.model(input_ids=ids, **arguments).logits
         return logits[:, -keep:] if isinstance(keep, int) else logits[:, keep]
@@ -312,7 +312,7 @@ class CausalEngine(Engine):
     def _tree_is_right(self) -> bool:
         """Return True if a full row on a cached prefix scores like its separate sequences."""
         length = self.room if self._window is None else min(self.room, self._window)
-        sequences = _trial(self._config.vocab_size, length)
+        sequences = _trial_sequences(self._config.vocab_size, length)
         if len(sequences) < 2 or (self.limit is not None and self.limit < sequences[0].size):
             return False
         shared, group = next(groups(sequences, self.room))
@@ -320,24 +320,24 @@ class CausalEngine(Engine):
         row = pack(group, shared)
         in_tree: list[list[float]] = [[] for _ in sequences]
         try:
-            for (_, _, number), (score, _) in zip(row.wanted, self._tree(row), strict=True):
+            for (_, _, number), (score, _) in zip(row.wanted, self._score_tree(row), strict=True):
                 in_tree[number].append(score)
         # An architecture may refuse such a mask or cache: then nothing is shared.
         except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, KeyError):
             return False
-        plain = [score for scores in self._plain(picked) for score, _ in scores]
+        plain = [score for scores in self._score_separately(picked) for score, _ in scores]
         tree = [score for sequence in picked for score in in_tree[sequence.number]]
         worst = max(abs(a - b) for a, b in zip(tree, plain, strict=True))
-        return worst <= (EXACT_TOLERANCE if self._exact else CLOSE_TOLERANCE)
+        return worst <= (EXACT_TOLERANCE if self._is_single_precision else CLOSE_TOLERANCE)
 
 
-def _with_prefix(row: Row, known: int) -> Row:
+def _with_prefix(row: ScoreRow, known: int) -> ScoreRow:
     """Return the row with the part of its prefix beyond `known` tokens placed before it."""
     rest = row.prefix[known:]
     if not rest:
         return row
     by = len(rest)
-    return Row(
+    return ScoreRow(
         prefix=row.prefix[:known],
         tokens=[*rest, *row.tokens],
         positions=[*range(known, known + by), *row.positions],
@@ -359,7 +359,7 @@ def _length_batches(sequences: Iterable[Scored], room: int) -> Iterable[list[Sco
         yield batch
 
 
-def _trial(vocabulary: int, length: int) -> list[Scored]:
+def _trial_sequences(vocabulary: int, length: int) -> list[Scored]:
     """Return sequences with a prefix of 40 tokens and branches of 8 that fill a row."""
     # Multiples of a prime are spread over the vocabulary, and the trial needs no text.
     ids = [(7 + 7919 * n) % vocabulary for n in range(length + 1)]
@@ -387,7 +387,7 @@ def _window(config: Any) -> int | None:
     return min(windows, default=None)
 
 
-def _limit(config: Any, tokenizer: Any) -> int | None:
+def _token_limit(config: Any, tokenizer: Any) -> int | None:
     """Return the token limit in the configuration, or else the tokenizer's, or None."""
     for name in ("n_positions", "max_position_embeddings", "n_ctx"):
         limit = getattr(config, name, None)
@@ -419,7 +419,7 @@ class Scored:
 
 
 @dataclass(slots=True)
-class Row:
+class ScoreRow:
     """A tree of tokens in one row, parents before children.
 
     `parents` are places in the row, −1 for tokens directly after the prefix. `positions` count from
@@ -461,9 +461,9 @@ def groups(sequences: Sequence[Scored], room: int) -> Iterator[tuple[int, list[S
         yield shared, group
 
 
-def pack(group: Sequence[Scored], prefix: int) -> Row:
+def pack(group: Sequence[Scored], prefix: int) -> ScoreRow:
     """Return the token tree of sorted sequences that share `prefix` tokens, as a row."""
-    row = Row(prefix=group[0].tokens[:prefix])
+    row = ScoreRow(prefix=group[0].tokens[:prefix])
     path: list[int] = []
     last: tuple[int, ...] = row.prefix
     for sequence in group:

@@ -64,7 +64,7 @@ def write(engine: Engine, asks: Sequence[Ask], cells: int) -> list[Answer]:
     `top_p` is below 1. An answer therefore depends only on its own request. It ends before the
     first stop string, at the token limit, or at the end of the model's window.
     """
-    ends = _ends_of(engine)
+    ends = _end_tokens(engine)
     with engine.torch.inference_mode():
         for batch in _batches(asks, cells):
             if isinstance(engine, Seq2SeqEngine):
@@ -150,7 +150,7 @@ def _advance(engine: Engine, ask: Ask, token: int, ends: frozenset[int]) -> None
     sampling = ask.sampling
     before = len(ask.prompt) if engine.prompt_before_text else 1
     full = engine.limit is not None and before + len(ask.tokens) > engine.limit
-    if sampling.stop and stop_at(_text(engine, ask), sampling.stop) is not None:
+    if sampling.stop and stop_at(_decoded_answer(engine, ask), sampling.stop) is not None:
         ask.reason = "stop"
     elif full or len(ask.tokens) >= sampling.max_tokens:
         ask.reason = "length"
@@ -179,7 +179,7 @@ def pick(torch: Any, row: Any, ask: Ask) -> int:
 
 def _finished(engine: Engine, ask: Ask) -> Answer:
     """Return the answer with its text before any stop string."""
-    text = _text(engine, ask)
+    text = _decoded_answer(engine, ask)
     cut = stop_at(text, ask.sampling.stop)
     if cut is None and ask.reason == "length":
         text = text.rstrip("\ufffd")  # a character that the limit cut in half
@@ -187,7 +187,7 @@ def _finished(engine: Engine, ask: Ask) -> Answer:
     return Answer(text=text[:cut], finish_reason=ask.reason or "length", usage=usage)
 
 
-def _text(engine: Engine, ask: Ask) -> str:
+def _decoded_answer(engine: Engine, ask: Ask) -> str:
     """Return the text of an answer.
 
     It is decoded after the last `ANCHOR_TOKENS` of the prompt, whose text is then removed.
@@ -205,7 +205,7 @@ def _decode(engine: Engine, tokens: Sequence[int]) -> str:
     return text
 
 
-def _ends_of(engine: Engine) -> frozenset[int]:
+def _end_tokens(engine: Engine) -> frozenset[int]:
     """Return the tokens that end an answer, from the model and the tokenizer."""
     named = getattr(engine.model.generation_config, "eos_token_id", None)
     listed = named if isinstance(named, list) else [named]

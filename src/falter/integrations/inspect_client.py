@@ -15,7 +15,7 @@ from typing import Any
 
 from falter.clients.answers import Answer, failed
 from falter.clients.base import BaseClient
-from falter.clients.connection import SECRET_LENGTH, normal_url, read_key
+from falter.clients.connection import MIN_SECRET_LENGTH, normal_url, read_key
 from falter.clients.permits import server_of
 from falter.clients.settings import ClientSettings, OptionTable, clients, require
 from falter.records.errors import AuthenticationError, InvalidValue, PreflightError
@@ -25,7 +25,7 @@ from falter.records.types import Model, Request, Response, Sampling, Usage
 MAX_REASON_CHARACTERS = 500
 OPTIONS = OptionTable.of("inspect")
 REASONS = {"max_tokens": "length", "model_length": "length"}
-_OF_KEYS = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)\Z", re.IGNORECASE)
+_KEY_VARIABLE = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)\Z", re.IGNORECASE)
 
 
 class Inspect(BaseClient):
@@ -175,7 +175,7 @@ class Inspect(BaseClient):
         """
         for name, value in sorted(os.environ.items(), key=lambda pair: -len(pair[1])):
             own = name in (self._settings.api_key_env, self.key_variable)
-            if value and (own or (len(value) >= SECRET_LENGTH and _OF_KEYS.search(name))):
+            if value and (own or (len(value) >= MIN_SECRET_LENGTH and _KEY_VARIABLE.search(name))):
                 text = text.replace(value, "…")
         return text
 

@@ -29,8 +29,8 @@ from falter.report.exported import (
 
 VERSION = 2
 MAX_SUMMARY_CHARACTERS = 1_000
-_FIXED_TIME = (1980, 1, 1, 0, 0, 0)
-_OPTIONS = orjson.OPT_NON_STR_KEYS
+_ZIP_TIME = (1980, 1, 1, 0, 0, 0)
+_JSON_OPTIONS = orjson.OPT_NON_STR_KEYS
 
 
 @export_forms.registers("inspect")
@@ -43,12 +43,12 @@ def write_inspect(result: ExportedResult, folder: Path) -> list[Path]:
     """
     files: list[Path] = []
     for part in result.parts:
-        files += _part(part, result, folder)
+        files += _write_part(part, result, folder)
     _rewrite_with_inspect(files)
     return files
 
 
-def _part(part: ExportedPart, result: ExportedResult, folder: Path) -> Iterator[Path]:
+def _write_part(part: ExportedPart, result: ExportedResult, folder: Path) -> Iterator[Path]:
     """Yield the logs of a run as they are finished, with all recipes of one panel open."""
     logs: dict[str, _Log] = {}
     at = -1
@@ -126,9 +126,9 @@ class _Log:
         return self.path
 
     def _write(self, name: str, value: Any) -> None:
-        info = zipfile.ZipInfo(name, _FIXED_TIME)  # the same bytes every time
+        info = zipfile.ZipInfo(name, _ZIP_TIME)  # the same bytes every time
         info.compress_type = zipfile.ZIP_DEFLATED
-        self.archive.writestr(info, orjson.dumps(value, option=_OPTIONS))
+        self.archive.writestr(info, orjson.dumps(value, option=_JSON_OPTIONS))
 
     def _spec(self) -> dict[str, Any]:
         items = list(self.totals.items) if hasattr(self, "totals") else []
@@ -208,7 +208,7 @@ def _sample(cell: ExportedCell, run: Run, panel: Panel) -> dict[str, Any]:
                   "model": model}]  # fmt: skip
         usage = _usage(response.usage)
         output |= {
-            "choices": [{"message": reply[0], "stop_reason": _stop(response.finish_reason)}],
+            "choices": [{"message": reply[0], "stop_reason": _stop_reason(response.finish_reason)}],
             "completion": answer_text(cell),
             "usage": usage,
             "time": response.latency,
@@ -257,7 +257,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
     }
 
 
-def _stop(reason: str | None) -> str:
+def _stop_reason(reason: str | None) -> str:
     if reason in CUT:
         return "max_tokens"
     return reason if reason in ("stop", "tool_calls", "content_filter") else "unknown"

@@ -143,13 +143,13 @@ def _read_log(path: Path, choice: LogChoice, notes: list[str]) -> Log:
         if not _is_log(whole):
             raise refusal(TaskError, "integrations.no_inspect_log", path=path)
         samples = whole.get("samples")
-        return _log(path, whole, _listed(samples, path), choice, notes)
+        return _as_log(path, whole, _require_samples(samples, path), choice, notes)
     with archive(path) as opened:
         head = _header(opened)
-        return _log(path, head, list(_samples(opened)), choice, notes)
+        return _as_log(path, head, list(_samples(opened)), choice, notes)
 
 
-def _log(
+def _as_log(
     path: Path, head: Sample, samples: Sequence[Sample], choice: LogChoice, notes: list[str]
 ) -> Log:
     about = head["eval"]
@@ -172,11 +172,11 @@ def _log(
         )
     if not samples:
         raise refusal(TaskError, "integrations.no_samples", path=path)
-    log.scorer = _scorer(samples, choice.metric, path)
+    log.scorer = _score_name(samples, choice.metric, path)
     for place, sample in enumerate(samples, start=1):
         _add(log, sample, log.scorer, place)
     if status != "success":
-        lost = _add_lost(log, about)
+        lost = _add_missing_samples(log, about)
         notes.append(
             f"{path.name} {_why_incomplete(head, status)}; {lost:,} of its samples are missing."
         )
@@ -191,7 +191,7 @@ def _why_incomplete(head: Sample, status: str) -> str:
     return f"failed: {printable(str(message or 'no reason given')).strip()[:200]}"
 
 
-def _add_lost(log: Log, about: Sample) -> int:
+def _add_missing_samples(log: Log, about: Sample) -> int:
     """Add the data set's samples that the log lacks, as failed. Return their number.
 
     A sample of every epoch counts, as in Inspect.
@@ -216,7 +216,7 @@ def _header(opened: Archive) -> Sample:
     """Return the header of a log, or the start record of an unfinished log."""
     for name in ("header.json", "_journal/start.json"):
         if name in opened:
-            head = _json(opened, name)
+            head = _read_member(opened, name)
             if _is_log(head):
                 return dict(head)
     raise TaskError(f"{opened.path} has no header", hint="give a log that Inspect wrote")
@@ -228,17 +228,17 @@ def _samples(opened: Archive) -> Iterator[Sample]:
     Without summaries, yield the summaries of the journal, or else the samples.
     """
     if "summaries.json" in opened:
-        yield from _listed(_json(opened, "summaries.json"), opened.path)
+        yield from _require_samples(_read_member(opened, "summaries.json"), opened.path)
         return
     journal = opened.names("_journal/summaries/")
     for name in journal:
-        yield from _listed(_json(opened, name), opened.path)
+        yield from _require_samples(_read_member(opened, name), opened.path)
     if not journal:
         for name in opened.names("samples/"):
-            yield from _listed([_json(opened, name)], opened.path)
+            yield from _require_samples([_read_member(opened, name)], opened.path)
 
 
-def _json(opened: Archive, name: str) -> Any:
+def _read_member(opened: Archive, name: str) -> Any:
     data = opened.read(name)
     try:
         return orjson.loads(data)
@@ -252,7 +252,7 @@ def _json(opened: Archive, name: str) -> Any:
         raise TaskError(f"{opened.path}, {name} is not JSON: {error}") from error
 
 
-def _listed(value: Any, path: Path) -> list[Sample]:
+def _require_samples(value: Any, path: Path) -> list[Sample]:
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(sample, dict) for sample in value):
@@ -274,7 +274,7 @@ def _scores(sample: Sample) -> list[tuple[str, Any, Any]]:
     return found
 
 
-def _scorer(samples: Sequence[Sample], metric: str | None, path: Path) -> str:
+def _score_name(samples: Sequence[Sample], metric: str | None, path: Path) -> str:
     """Return the name of the score to use: `metric`, or else the first."""
     names = list(dict.fromkeys(name for s in samples for name, _, _ in _scores(s)))
     if metric is not None and metric not in names:
@@ -292,11 +292,11 @@ def _add(log: Log, sample: Sample, scorer: str, place: int) -> None:
     if not isinstance(epoch, int) or not 1 <= epoch <= MAX_EPOCHS:
         raise TaskError(f"{log.path}, {where} has the epoch {str(epoch)[:20]!r}")
     score = next((s for s in _scores(sample) if s[0] == scorer), None)
-    value, outcome, output = _judged(sample, score, f"{log.path}, {where}")
+    value, outcome, output = _value_outcome_answer(sample, score, f"{log.path}, {where}")
     log.add(str(sample["id"]), value, outcome, output, line=where, epoch=epoch - 1)
 
 
-def _judged(
+def _value_outcome_answer(
     sample: Sample, score: tuple[str, Any, Any] | None, where: str
 ) -> tuple[float | None, int, str | None]:
     """Return value, outcome and answer of a sample.
@@ -310,7 +310,7 @@ def _judged(
         return None, UNPARSED, None
     number = GRADES.get(value) if isinstance(value, str) else value
     if isinstance(value, str) and number is None:
-        number = _number(value)
+        number = _number_or_none(value)
     known = finite(number)
     if known is None:
         raise refusal(
@@ -321,7 +321,7 @@ def _judged(
     return known, SCORED, answer if isinstance(answer, str) and answer else None
 
 
-def _number(text: str) -> float | None:
+def _number_or_none(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:

@@ -65,7 +65,7 @@ def load(argument: str | None) -> Task:
 
 def _inspect_task(path: str, name: str) -> Any:
     """Return the Inspect task that the function `name` of a file or module creates."""
-    module = _module(path)
+    module = _load_module(path)
     make = getattr(module, name, None)
     if not callable(make):
         names = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
@@ -85,7 +85,7 @@ def _inspect_task(path: str, name: str) -> Any:
     return task
 
 
-def _module(path: str) -> ModuleType:
+def _load_module(path: str) -> ModuleType:
     try:
         if not path.endswith(".py"):
             return importlib.import_module(path)
@@ -123,7 +123,7 @@ def _case(sample: Any, where: str) -> _Sample:
     key = sample.id
     if key in (None, ""):
         key = short(digest("inspect", fields, choices, target), 16)
-    index = _index(target, choices, where) if choices else str(target)
+    index = _target_index(target, choices, where) if choices else str(target)
     return _Sample(key=str(key), fields=fields, choices=choices, target=index)
 
 
@@ -147,7 +147,7 @@ def _texts(messages: Any, where: str) -> tuple[str, str]:
     return system, next(m.text for m in messages if m.role == "user")
 
 
-def _index(target: str, choices: Sequence[str], where: str) -> int:
+def _target_index(target: str, choices: Sequence[str], where: str) -> int:
     """Return the index of the target, which is a letter or the text of exactly one option."""
     labels = LABELS[: len(choices)]
     if len(target) == 1 and target in labels:

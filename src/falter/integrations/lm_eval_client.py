@@ -17,7 +17,7 @@ from typing import Any
 from falter.clients.answers import Answer
 from falter.clients.base import BatchClient
 from falter.clients.permits import server_of
-from falter.clients.settings import SECRET, ClientSettings, OptionTable, clients, require
+from falter.clients.settings import SECRET_NAME, ClientSettings, OptionTable, clients, require
 from falter.records.errors import InvalidValue, PreflightError, UnknownName
 from falter.records.interfaces import Capabilities, Client
 from falter.records.types import ContinuationScore, Model, Request
@@ -83,10 +83,10 @@ class LmEval(BatchClient):
 
     def _texts(self, requests: Sequence[Request]) -> list[str]:
         instances = [
-            _instance("generate_until", n, self._context(request), _sampling(request))
+            _harness_instance("generate_until", n, self._context(request), _sampling(request))
             for n, request in enumerate(requests)
         ]
-        answers = list(_quiet(self._lm.generate_until)(instances))
+        answers = list(_without_progress_bar(self._lm.generate_until)(instances))
         if any(not isinstance(text, str) for text in answers):
             raise ValueError("the harness's model returned no text")
         return answers
@@ -99,19 +99,19 @@ class LmEval(BatchClient):
 
     def _scores(self, requests: Sequence[Request]) -> list[tuple[ContinuationScore, ...]]:
         instances = [
-            _instance("loglikelihood", n, request.context, text)
+            _harness_instance("loglikelihood", n, request.context, text)
             for request in requests
             for n, text in enumerate(request.continuations)
         ]
-        scores = iter(_quiet(self._lm.loglikelihood)(instances))
+        scores = iter(_without_progress_bar(self._lm.loglikelihood)(instances))
         return [
-            tuple(_score(text, *next(scores)) for text in request.continuations)
+            tuple(_finite_score(text, *next(scores)) for text in request.continuations)
             for request in requests
         ]
 
 
 def _check_arguments(kind: str, arguments: str) -> None:
-    secret = SECRET.search(arguments)
+    secret = SECRET_NAME.search(arguments)
     if secret:
         raise InvalidValue(
             "name", f"{kind},…{secret[0]}=…", "arguments without keys or passwords",
@@ -143,13 +143,13 @@ def _implemented(kind: Any, method: str) -> bool:
     return not statements.startswith(("raise NotImplementedError", "pass"))
 
 
-def _instance(kind: str, number: int, *arguments: Any) -> Any:
+def _harness_instance(kind: str, number: int, *arguments: Any) -> Any:
     from lm_eval.api.instance import Instance
 
     return Instance(request_type=kind, doc={}, arguments=tuple(arguments), idx=number)
 
 
-def _score(text: str, logprob: float, greedy: bool) -> ContinuationScore:
+def _finite_score(text: str, logprob: float, greedy: bool) -> ContinuationScore:
     """Return the score of a continuation. Raise `ValueError` if it is not finite.
 
     `tokens` is 0, because the harness does not report the number of tokens.
@@ -173,7 +173,7 @@ def _sampling(request: Request) -> dict[str, Any]:
     return settings
 
 
-def _quiet(method: Callable[..., Any]) -> Callable[..., Any]:
+def _without_progress_bar(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return the method without the harness's progress bar, if that can be disabled."""
     if "disable_tqdm" in inspect.signature(method).parameters:
         return partial(method, disable_tqdm=True)

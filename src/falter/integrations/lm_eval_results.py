@@ -14,7 +14,7 @@ from falter.readers.tables import json_lines, kind_of, read_json
 from falter.records.errors import TaskError, UnknownName, refusal
 
 # "samples_gsm8k_2024-05-01T10-00-00.123.jsonl", "samples_arc_easy.jsonl.gz".
-_NAME = re.compile(
+_SAMPLES_NAME = re.compile(
     r"samples_(?P<task>.+?)(?:_(?P<stamp>\d{4}-\d\d-\d\dT[\d.:-]+))?\.jsonl(?:\.gz)?$"
 )
 # Text that the harness's filters write if they find nothing.
@@ -27,7 +27,7 @@ _NO_METRICS = frozenset(
 
 def _is_samples(path: Path) -> bool:
     """Return True if a file has the name of logged samples."""
-    return _NAME.match(path.name) is not None
+    return _SAMPLES_NAME.match(path.name) is not None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,9 +76,9 @@ def _hashes_name_items(files: Sequence[_Samples]) -> bool:
 
 def _read_samples(path: Path, choice: LogChoice) -> tuple[_Samples, list[str]]:
     """Return the samples of one file under the chosen filter, and notes about it."""
-    match = _NAME.match(path.name)
+    match = _SAMPLES_NAME.match(path.name)
     task, stamp = (match["task"], match["stamp"] or "") if match else (path.stem, "")
-    log = Log(path=path, task=task, model=_model(path, stamp), stamp=stamp, scorer="")
+    log = Log(path=path, task=task, model=_model_name(path, stamp), stamp=stamp, scorer="")
     samples = _Samples(log=log)
     if not is_chosen(log, choice):
         return samples, []
@@ -92,7 +92,7 @@ def _read_samples(path: Path, choice: LogChoice) -> tuple[_Samples, list[str]]:
         if name != chosen:
             continue
         metric = _metric(row, choice.metric, path, line) if metric is None else metric
-        _add(samples, row, metric, line)
+        _add_sample(samples, row, metric, line)
     if not filters:
         raise TaskError(f"{path} is empty", hint="run lm-eval with --log_samples again")
     if chosen not in filters:
@@ -103,7 +103,7 @@ def _read_samples(path: Path, choice: LogChoice) -> tuple[_Samples, list[str]]:
     return samples, [note] if ignored else []
 
 
-def _add(samples: _Samples, row: Mapping[str, Any], metric: str, line: int) -> None:
+def _add_sample(samples: _Samples, row: Mapping[str, Any], metric: str, line: int) -> None:
     path = samples.log.path
     if "doc_id" not in row:
         raise refusal(TaskError, "integrations.no_doc_id", path=path, line=line)
@@ -173,7 +173,7 @@ def _is_scored_option(option: Any) -> bool:
         return False
 
 
-def _model(path: Path, stamp: str) -> str:
+def _model_name(path: Path, stamp: str) -> str:
     """Return the model's name from the results file next to the samples, or else the folder."""
     beside = path.with_name(f"results_{stamp}.json")
     if stamp and beside.is_file():

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from falter.integrations.prompt_pieces import FORMATS, Segment, cut, listed, with_cue, written
+from falter.integrations.prompt_pieces import FORMATS, Segment, listed, split, with_cue, written
 from falter.records.errors import MissingExtra, TaskError, UnknownName, refusal
 from falter.records.ids import digest, short
 from falter.records.types import Choicewise, Item
@@ -52,7 +52,7 @@ def _scorer_for(task: Any, targets: Sequence[str]) -> str | None:
         return _metric_of_lm_eval(_names(metrics))
     if "exact_match" not in metrics:
         return _metric_of_lm_eval(_names(metrics))
-    settings = _settings(task)
+    settings = _match_settings(task)
     if _filtered_texts(task, WORDS) == {WORDS} and settings <= LENIENT_SETTINGS:
         return "exact"
     extracted = [_filtered_texts(task, reply) for reply in NUMBERS]
@@ -64,7 +64,7 @@ def _scorer_for(task: Any, targets: Sequence[str]) -> str | None:
     return _metric_of_lm_eval(f"exact_match with {how}")
 
 
-def _settings(task: Any) -> set[str]:
+def _match_settings(task: Any) -> set[str]:
     """Return the settings of the task's `exact_match` that change its results."""
     about = {"metric", "aggregation", "higher_is_better", "hf_evaluate"}
     return {
@@ -168,22 +168,22 @@ def _load_objects(argument: str) -> tuple[str, dict[str, Any]]:
         manager = TaskManager()
         if argument not in manager.all_tasks:
             raise UnknownName("lm-eval task", argument, manager.all_tasks)
-        return argument, _objects(manager, argument)
+        return argument, _task_objects(manager, argument)
     if not path.is_file():
         raise TaskError(f"The task file {path} does not exist", hint="give a harness YAML file")
     group = GROUP.search(path.read_text("utf-8"))
     manager = TaskManager(include_path=str(path.parent), include_defaults=False)
     if group is None:
-        objects = _objects(manager, argument)
+        objects = _task_objects(manager, argument)
         return next(iter(objects)), objects
     try:  # a group's file is loaded by the group's name
-        return group[1], _objects(manager, group[1])
+        return group[1], _task_objects(manager, group[1])
     except TaskError:  # its members may be built in, and indexing those takes seconds
         manager = TaskManager(include_path=str(path.parent))
-        return group[1], _objects(manager, group[1])
+        return group[1], _task_objects(manager, group[1])
 
 
-def _objects(manager: Any, name: str) -> dict[str, Any]:
+def _task_objects(manager: Any, name: str) -> dict[str, Any]:
     try:
         objects: dict[str, Any] = manager.load(name)["tasks"]
     except Exception as error:
@@ -214,7 +214,7 @@ def _joined_task(name: str, parts: Mapping[str, Any]) -> Task:
     scorer = _shared_setting(
         parts, "metric", lambda t: _scorer_for(t, [str(q.target) for q in questions])
     )
-    listing, questions = _with_list(questions)
+    listing, questions = _with_listed_options(questions)
     pieces, fields = written([question.segments for question in questions])
     template = Template(pieces=pieces, delimiter=delimiter)
     if listing is not None:
@@ -277,7 +277,7 @@ def _question(task: Any, doc: Mapping[str, Any], where: str, tags: tuple[str, ..
     if start < 0:
         raise TaskError(f"lm-eval task {where}: the context does not contain the question")
     head, tail = whole[:start], whole[start + len(text) :]
-    segments = [*_description(head), *with_cue(cut(text, doc, task.doc_to_text))]
+    segments = [*_description(head), *with_cue(split(text, doc, task.doc_to_text))]
     if tail:
         segments.append(Segment(text=tail, kind="cue"))
     choices, target = _answer(task, doc, where)
@@ -317,7 +317,7 @@ def _answer(task: Any, doc: Mapping[str, Any], where: str) -> tuple[tuple[str, .
     return choices, target
 
 
-def _with_list(questions: list[_Question]) -> tuple[_Listing | None, list[_Question]]:
+def _with_listed_options(questions: list[_Question]) -> tuple[_Listing | None, list[_Question]]:
     """If every question lists its options by letters, turn that text into a list of options.
 
     The answers are the letters (MMLU) or the options' own texts (LogiQA). In both cases the listed

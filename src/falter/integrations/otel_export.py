@@ -23,7 +23,7 @@ from falter.report.exported import (
 )
 
 INTERNAL, CLIENT, ERROR = 1, 3, 2
-_NANO = 10**9
+_NANOSECONDS = 10**9
 
 
 @export_forms.registers("otel")
@@ -38,12 +38,12 @@ def write_spans(result: ExportedResult, folder: Path) -> list[Path]:
         path = folder / f"{safe_name(part.name)}.spans.jsonl"
         with path.open("wb") as file:
             for spans in _traces(part):
-                file.write(orjson.dumps(_request(spans, part.run)) + b"\n")
+                file.write(orjson.dumps(_export_request(spans, part.run)) + b"\n")
         files.append(path)
     return files
 
 
-def _request(spans: list[dict[str, Any]], run: Run) -> dict[str, Any]:
+def _export_request(spans: list[dict[str, Any]], run: Run) -> dict[str, Any]:
     resource = {"attributes": _attributes({"service.name": "falter", "falter.run": run.id})}
     scope = {"name": "falter", "version": run.version}
     return {"resourceSpans": [
@@ -66,10 +66,10 @@ def _traces(part: ExportedPart) -> Iterator[list[dict[str, Any]]]:
         fresh = [own for key, own in by_key.items() if (at, key) not in seen]
         seen |= {(at, key) for key in by_key}
         if fresh:
-            yield _trace(part.run, at, item, fresh)
+            yield _item_trace(part.run, at, item, fresh)
 
 
-def _trace(
+def _item_trace(
     run: Run, at: int, item: str, requests: Iterable[list[ExportedCell]]
 ) -> list[dict[str, Any]]:
     trace = short(digest("trace", run.id, at, item), 32)
@@ -124,8 +124,8 @@ class _RequestSpan:
         response = self.response
         if response is None or response.received_at <= 0:
             return None
-        end = int(response.received_at * _NANO)
-        return end - int(max(0.0, response.latency) * _NANO), end
+        end = int(response.received_at * _NANOSECONDS)
+        return end - int(max(0.0, response.latency) * _NANOSECONDS), end
 
     def attributes(self, run: Run, panel: Panel) -> dict[str, Any]:
         first, response = self.first, self.response

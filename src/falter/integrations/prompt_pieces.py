@@ -37,9 +37,11 @@ class Segment:
     field: str | None = None
 
 
-def cut(text: str, row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any]) -> list[Segment]:
+def split(
+    text: str, row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any]
+) -> list[Segment]:
     """Return the text's segments; a single input segment if no field of the row is recognised."""
-    leaves = dict(_named(_leaves(row, "")))
+    leaves = dict(_uniquely_named(_leaves(row, "")))
     parts = None if PRIVATE.search(text) or len(leaves) > MAX_PLACEHOLDERS else _marked(row, write)
     captured = parts and _captured_segments(text, parts, list(leaves.items()))
     segments = (
@@ -47,7 +49,7 @@ def cut(text: str, row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any
         or _found_segments(text, leaves)
         or [Segment(text=text, kind="input", field="text")]
     )
-    return [s for s in _numbered(segments) if s.text or s.field]
+    return [s for s in _with_numbered_fields(segments) if s.text or s.field]
 
 
 def with_cue(segments: Sequence[Segment]) -> list[Segment]:
@@ -95,7 +97,7 @@ def written(rows: Sequence[Sequence[Segment]]) -> tuple[tuple[Piece, ...], list[
     if len(shapes) == 1:
         pieces = [_piece(s) for s in rows[0]]
         return tuple(pieces), [{s.field: s.text for s in r if s.field} for r in rows]
-    slots = _slots({tuple(s.kind for s in row): None for row in rows})
+    slots = _common_kinds({tuple(s.kind for s in row): None for row in rows})
     names = [CHOICES if kind == "choices" else f"part_{n}" for n, kind in enumerate(slots, 1)]
     fields = []
     for row in rows:
@@ -118,7 +120,7 @@ def _input_kind(kind: SectionKind) -> SectionKind:
     return "input" if kind == "choices" else kind
 
 
-def _slots(kinds: Iterable[tuple[SectionKind, ...]]) -> list[SectionKind]:
+def _common_kinds(kinds: Iterable[tuple[SectionKind, ...]]) -> list[SectionKind]:
     """Return a sequence of kinds that contains every row's sequence of kinds."""
     slots: list[SectionKind] = []
     for row in kinds:
@@ -145,7 +147,7 @@ def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
             yield from _leaves(inner, f"{name}.{number}")
 
 
-def _named(leaves: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def _uniquely_named(leaves: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Yield the texts under unique names that a template can use."""
     used = {CHOICES}
     for path, text in leaves:
@@ -240,7 +242,7 @@ def _found_segments(text: str, leaves: Mapping[str, str]) -> list[Segment]:
     return [*segments, Segment(text=text[position:])] if spans else []
 
 
-def _numbered(segments: Sequence[Segment]) -> Iterator[Segment]:
+def _with_numbered_fields(segments: Sequence[Segment]) -> Iterator[Segment]:
     """Yield the segments; repeated fields get numbered names, since their texts may differ."""
     counts: dict[str, int] = {}
     for segment in segments:

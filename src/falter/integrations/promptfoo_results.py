@@ -50,16 +50,16 @@ def _read_logs(path: Path, choice: LogChoice) -> list[Log]:
     results = body.get("results")
     if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
         raise refusal(TaskError, "integrations.no_results", path=path)
-    if not any(_part(result, "gradingResult").get("componentResults") for result in results):
+    if not any(_submapping(result, "gradingResult").get("componentResults") for result in results):
         raise refusal(TaskError, "integrations.no_assertion", path=path)
     task = nested(whole, "config", "description")
     metric = _metric(results, choice.metric, path)
-    name, several = _namer(results), len({_prompt(result) for result in results}) > 1
+    name, several = _item_namer(results), len({_prompt_index(result) for result in results}) > 1
     logs: dict[tuple[str, int], Log] = {}
     seen: Counter[tuple[int, str]] = Counter()
     for place, result in enumerate(results, start=1):
         model = _text(result, "provider", "label") or _text(result, "provider", "id") or "unknown"
-        prompt = _prompt(result)
+        prompt = _prompt_index(result)
         log = logs.setdefault(
             (model, prompt),
             Log(
@@ -80,7 +80,7 @@ def _read_logs(path: Path, choice: LogChoice) -> list[Log]:
     return [log for log in logs.values() if is_chosen(log, choice)] or list(logs.values())
 
 
-def _part(result: Result, name: str) -> Result:
+def _submapping(result: Result, name: str) -> Result:
     part = result.get(name)
     return part if isinstance(part, dict) else {}
 
@@ -90,7 +90,7 @@ def _text(result: Result, *path: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _prompt(result: Result) -> int:
+def _prompt_index(result: Result) -> int:
     place = result.get("promptIdx")
     return place if isinstance(place, int) else 0
 
@@ -107,7 +107,7 @@ def _variables(result: Result) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _namer(results: Sequence[Result]) -> Callable[[Result], str]:
+def _item_namer(results: Sequence[Result]) -> Callable[[Result], str]:
     """Return a function from a result to the name of its item."""
     tests = {repr(result.get("testIdx")): _variables(result) for result in results}
     column = usual_column(ROLES["item"], list(next(iter(tests.values()), {})))
@@ -121,7 +121,7 @@ def _namer(results: Sequence[Result]) -> Callable[[Result], str]:
 
 
 def _metric(results: Sequence[Result], chosen: str | None, path: Path) -> str:
-    named = {str(name): None for r in results for name in _part(r, "namedScores")}
+    named = {str(name): None for r in results for name in _submapping(r, "namedScores")}
     if chosen is not None and chosen not in (PASS, SCORE, *named):
         raise UnknownName(f"score of {path.name}", chosen, [PASS, SCORE, *named])
     return chosen or PASS
@@ -129,11 +129,11 @@ def _metric(results: Sequence[Result], chosen: str | None, path: Path) -> str:
 
 def _score_and_outcome(result: Result, metric: str, where: str) -> tuple[float | None, int]:
     if result.get("failureReason") == ERROR_REASON or (
-        result.get("error") and not _part(result, "gradingResult")
+        result.get("error") and not _submapping(result, "gradingResult")
     ):
         return None, FAILED
     scores = {
-        **_part(result, "namedScores"),
+        **_submapping(result, "namedScores"),
         PASS: result.get("success"),
         SCORE: result.get("score"),
     }

@@ -67,7 +67,7 @@ class Hosted:
             client = clients.get(self._name)(self._settings)
             await client.check()
         except FalterError as error:
-            return _trouble(error)
+            return _as_trouble(error)
         concurrency = self._settings.concurrency
         self._width = min(concurrency, client.capabilities.lanes or concurrency)
         self._client = client
@@ -79,7 +79,7 @@ class Hosted:
         try:
             return await answer_chunk(self._client, requests, self._width)
         except FalterError as error:
-            return _trouble(error)
+            return _as_trouble(error)
 
 
 class RayHost:
@@ -167,7 +167,7 @@ class RayHost:
         if isinstance(found, Model) and found.id != self._model.id:
             raise PreflightError(
                 f"{self._model.label} differs between this machine and its engine: "
-                f"{_difference(self._model, found)}",
+                f"{_differing_fields(self._model, found)}",
                 hint="set the difference, such as dtype, in the model's options",
             )
 
@@ -195,9 +195,9 @@ class _RayEngine:
             found = await getattr(self._actor, method).remote(*arguments)
         except RayError as error:
             raise EngineLost(_first_line(error)) from error
-        if isinstance(found, tuple) and len(found) == 3 and found[0] in _KINDS:
+        if isinstance(found, tuple) and len(found) == 3 and found[0] in _ERROR_KINDS:
             kind, message, hint = found
-            raise _KINDS[kind](message, hint=hint)
+            raise _ERROR_KINDS[kind](message, hint=hint)
         return found
 
     async def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
@@ -213,7 +213,7 @@ class _RayEngine:
             ray.kill(self._actor)
 
 
-_KINDS: Mapping[str, type[FalterError]] = {
+_ERROR_KINDS: Mapping[str, type[FalterError]] = {
     "lost": EngineLost,
     "credentials": AuthenticationError,
     "usage": PreflightError,
@@ -221,7 +221,7 @@ _KINDS: Mapping[str, type[FalterError]] = {
 }
 
 
-def _trouble(error: FalterError) -> Trouble:
+def _as_trouble(error: FalterError) -> Trouble:
     kinds = {EngineLost: "lost", AuthenticationError: "credentials", UsageError: "usage"}
     kind = next((name for base, name in kinds.items() if isinstance(error, base)), "run")
     # As data, since Ray wraps exceptions in its own classes.
@@ -247,7 +247,7 @@ def placement(
     return max(1, int(present // each) if each else nodes), each
 
 
-def _difference(ours: Model, theirs: Model) -> str:
+def _differing_fields(ours: Model, theirs: Model) -> str:
     """Return the fields that differ: `options.dtype is float32 here and bfloat16 there`."""
     here = {"weights": ours.weights, **{f"options.{k}": v for k, v in ours.options.items()}}
     there = {"weights": theirs.weights, **{f"options.{k}": v for k, v in theirs.options.items()}}

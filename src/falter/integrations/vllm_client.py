@@ -41,7 +41,7 @@ class Vllm(BatchClient):
         # With the prefix cache, a prompt's log-probabilities were found to depend on earlier
         # requests (vllm#42019), so it is off until bench/gpu.sh shows otherwise on some GPU.
         self._options = OPTIONS.read(settings)
-        self._caches = self._options.get("enable_prefix_caching") is True
+        self._caches_prefixes = self._options.get("enable_prefix_caching") is True
         super().__init__(most=settings.concurrency, name="vllm")
         require("Models in vLLM", "vllm", "vllm")
         chats = settings.api == "chat"
@@ -67,7 +67,7 @@ class Vllm(BatchClient):
 
         name = self.model.name
         try:
-            caching = {"enable_prefix_caching": self._caches}
+            caching = {"enable_prefix_caching": self._caches_prefixes}
             self._llm = LLM(**{"model": name, "seed": 0, **self._options, **caching})
             self._tokenizer = self._llm.get_tokenizer()
         except Exception as error:
@@ -80,7 +80,7 @@ class Vllm(BatchClient):
 
     def answer(self, requests: Sequence[Request]) -> Sequence[Answer | Exception]:
         """Answer all valid requests with one call; an invalid request gets its error instead."""
-        prepared = [self._prepared(request) for request in requests]
+        prepared = [self._engine_prompts(request) for request in requests]
         prompts = [p for ready in prepared if not isinstance(ready, Exception) for p in ready]
         outputs = iter(self._run(prompts) if prompts else ())
         return [
@@ -97,7 +97,7 @@ class Vllm(BatchClient):
             use_tqdm=False,
         )
 
-    def _prepared(self, request: Request) -> list[_Prompt] | Exception:
+    def _engine_prompts(self, request: Request) -> list[_Prompt] | Exception:
         """Return the engine's prompts for a request, or the error if the engine would reject it.
 
         A rejection in the middle of a list can leave the other requests waiting inside the engine.

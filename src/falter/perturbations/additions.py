@@ -17,7 +17,7 @@ from falter.text.protection import blocked
 from falter.text.spans import Replacement, added, overlaps, replace_spans
 from falter.text.words import sentences
 
-_named = partial(named_regex, "perturbations")
+_bundled_regex = partial(named_regex, "perturbations")
 
 _MAX_CUE_WORDS = 4  # "Answer:" and "The answer is:" are replaced; a longer cue may hold a rule
 
@@ -72,7 +72,7 @@ def with_instruction(
     """
     cue_place = cue_at(sections)
     if cue_place is None:
-        return (*sections, added(name, _gap(sections, len(sections)) + text))
+        return (*sections, added(name, _line_break(sections, len(sections)) + text))
     cue_section = sections[cue_place]
     start, end = cue_line(cue_section.text)
     before = len(cue_section.text[:start].rstrip())
@@ -92,7 +92,7 @@ def with_instruction(
 
 
 # "- milk", "B) Rome", "(2) Rome", "# Task"; not "Rome" or "I think".
-_LISTED = lazy_regex(r"\s*(?:[-*•#]|\(?(?:\d{1,2}|[A-Za-z])[.):])\s")
+_LIST_ITEM = lazy_regex(r"\s*(?:[-*•#]|\(?(?:\d{1,2}|[A-Za-z])[.):])\s")
 
 
 def with_sentence(prompt: Prompt, name: str, text: str) -> Prompt:
@@ -107,7 +107,7 @@ def with_sentence(prompt: Prompt, name: str, text: str) -> Prompt:
         start, _ = cue_line(sections[cue].text)
         before = len(sections[cue].text[:start].rstrip())
         if before and not overlaps(blocked(sections[cue]), before, before):
-            new = _joint(sections[cue].text[:before], "\n") + text
+            new = _separator(sections[cue].text[:before], "\n") + text
             changed = replace_spans(sections[cue], [(before, before, new)])
             return prompt.with_sections((*sections[:cue], changed, *sections[cue + 1 :]))
     last = len(sections) if cue is None else cue
@@ -115,7 +115,7 @@ def with_sentence(prompt: Prompt, name: str, text: str) -> Prompt:
         section = sections[at - 1]
         if section.kind == "system" or not section.text.strip():
             continue
-        text_before, after = _text(sections[:at]), _text(sections[at:])
+        text_before, after = _joined_text(sections[:at]), _joined_text(sections[at:])
         if _ends_in_code(text_before) or (prompt.program is not None and section.kind == "input"):
             continue
         lines = text_before.endswith("\n") or after.startswith("\n")
@@ -134,31 +134,31 @@ def _ends_in_code(before: str) -> bool:
 
 def _sentence_and_rest(prompt: Prompt, at: int, name: str, text: str) -> tuple[Section, ...]:
     """Return the sentence as a new section, followed by the sections from index `at` on."""
-    before, after = _text(prompt.sections[:at]), prompt.sections[at:]
+    before, after = _joined_text(prompt.sections[:at]), prompt.sections[at:]
     breaks = before[len(before.rstrip()) :]
     gap = "\n\n" if "\n\n" in before.rstrip() else "\n"
-    lead = "" if "\n" in breaks else _joint(before, gap)
-    follows = _text(after)
+    lead = "" if "\n" in breaks else _separator(before, gap)
+    follows = _joined_text(after)
     tail = "" if not follows or follows[0].isspace() else breaks or gap
     return added(name, f"{lead}{text}{tail}"), *after
 
 
-def _joint(before: str, gap: str) -> str:
+def _separator(before: str, gap: str) -> str:
     """Return the separator between the text `before` and a new sentence.
 
     It is a blank line after a list item, a space after prose that ends a sentence, and otherwise
     `gap`.
     """
     line = before.rstrip().rpartition("\n")[2]
-    if _LISTED.match(line):
+    if _LIST_ITEM.match(line):
         return "\n\n"
     prose = line.endswith((".", "?", "!"))
     return "" if prose and before.endswith(" ") else " " if prose else gap
 
 
-def _gap(sections: Sequence[Section], at: int) -> str:
+def _line_break(sections: Sequence[Section], at: int) -> str:
     """Return the line break needed before an insertion at index `at`, or an empty string."""
-    before = _text(sections[:at])
+    before = _joined_text(sections[:at])
     return "\n" if before and not before.endswith("\n") else ""
 
 
@@ -166,17 +166,17 @@ def _with_line_breaks(sections: Sequence[Section], at: int, text: str) -> str:
     """Return the text with the line breaks that it needs before the section at index `at`."""
     following = sections[at].text
     breaks = following[: len(following) - len(following.lstrip())].replace(" ", "")
-    lead = _gap(sections, at) and (breaks or "\n")
+    lead = _line_break(sections, at) and (breaks or "\n")
     return lead + text + ("" if breaks.startswith("\n") else "\n")
 
 
-def _text(sections: Sequence[Section]) -> str:
+def _joined_text(sections: Sequence[Section]) -> str:
     return "".join(s.text for s in sections if s.kind != "system")
 
 
 def has_rules(sections: Sequence[Section]) -> bool:
     """Return True if the prompt has rules for the answer, all on untouched, separate lines."""
-    rules = _rules(sections)
+    rules = _rule_sections(sections)
     return bool(rules) and all(_is_on_separate_lines(sections, i) for i in rules)
 
 
@@ -186,7 +186,7 @@ def has_format(sections: Sequence[Section]) -> bool:
     No sentence may mix the form with another rule. All rules must be untouched, on separate
     lines.
     """
-    rules = _rules(sections)
+    rules = _rule_sections(sections)
     kinds = [kind for i in rules for _, kind in _rule_kinds(sections[i].text)]
     return (
         "form" in kinds
@@ -205,7 +205,7 @@ def instead_of_format(
     """
     out = list(sections)
     written = False
-    for i in _rules(sections):
+    for i in _rule_sections(sections):
         text = sections[i].text
         whole, rules = len(text.rstrip()), _rule_kinds(text)
         changes: list[Replacement] = []
@@ -216,22 +216,22 @@ def instead_of_format(
         else:
             for (start, end), kind in rules:
                 if kind == "form":
-                    new = (_with_gap(text, start), end, "") if written else (start, end, rule)
+                    new = (_start_with_gap(text, start), end, "") if written else (start, end, rule)
                     changes.append(new)
                     written = True
         out[i] = replace_spans(sections[i], changes)
     return tuple(out)
 
 
-def _rules(sections: Sequence[Section]) -> list[int]:
+def _rule_sections(sections: Sequence[Section]) -> list[int]:
     return [i for i, s in enumerate(sections) if s.kind == "output_format" and s.text.strip()]
 
 
-# `_FORM` finds rules about the look of an answer; `_OTHER_RULE` about content, language and length.
+# `_FORM_RULE` finds rules about the look of an answer; `_OTHER_RULE` about its content and length.
 # `_NOT_ELSE` finds "do not write anything else", which is no rule about content.
-_FORM = _named("form")
-_OTHER_RULE = _named("other_rule")
-_NOT_ELSE = _named("not_else")
+_FORM_RULE = _bundled_regex("form")
+_OTHER_RULE = _bundled_regex("other_rule")
+_NOT_ELSE = _bundled_regex("not_else")
 RuleKind = Literal["form", "other", "mixed"]
 
 
@@ -246,21 +246,21 @@ def _rule_kinds(text: str) -> list[tuple[tuple[int, int], RuleKind]]:
 
 
 def _kind_of_rule(rule: str) -> RuleKind:
-    form = _FORM.search(rule) is not None
+    form = _FORM_RULE.search(rule) is not None
     other = _OTHER_RULE.search(_NOT_ELSE.sub("", rule)) is not None
     if form and other:
         return "mixed"
     return "form" if form else "other"
 
 
-def _with_gap(text: str, start: int) -> int:
+def _start_with_gap(text: str, start: int) -> int:
     """Return the offset, moved before one preceding blank or line break."""
     return start - 1 if start and text[start - 1] in " \n" else start
 
 
 def _is_on_separate_lines(sections: Sequence[Section], at: int) -> bool:
     """Return True if the section is untouched and on separate lines."""
-    before, own, after = _text(sections[:at]), sections[at], _text(sections[at + 1 :])
+    before, own, after = _joined_text(sections[:at]), sections[at], _joined_text(sections[at + 1 :])
     starts = not before or before.endswith("\n") or own.text.lstrip(" \t").startswith("\n")
     ends = not after or own.text.rstrip(" \t").endswith("\n") or after.startswith("\n")
     return starts and ends and untouched(own)
@@ -311,7 +311,7 @@ def ends_in_space(prompt: Prompt) -> bool:
 
 # The one section that a person wrote: text around it or in it reads as that person's words
 
-HEADING = _named("heading")
+HEADING = _bundled_regex("heading")
 """Pattern of the first line of a table or of a mail; nothing may precede it on that line."""
 
 

@@ -19,10 +19,10 @@ from falter.text.names import copied_words
 from falter.text.spans import overlaps, replace_spans
 from falter.text.words import kept_words, sentences
 
-_named = partial(named_regex, "perturbations")
+_bundled_regex = partial(named_regex, "perturbations")
 
 
-def _lines(kind: str, file: str | None, language: str) -> tuple[str, ...]:
+def _sentences_of_kind(kind: str, file: str | None, language: str) -> tuple[str, ...]:
     """Return the sentences of a kind, bundled ones or those in the user's file."""
     bundled = f"{kind.partition('_')[0]}s_{language}.txt"
     return lines(bundled) if file is None else user_lines(f"{kind}.file", file)
@@ -31,7 +31,7 @@ def _lines(kind: str, file: str | None, language: str) -> tuple[str, ...]:
 def _can_add(
     kind: str, prompt: Prompt, file: str | None, language: str, place: str | None = None
 ) -> bool:
-    return bool(_lines(kind, file, language)) and has_body(prompt)
+    return bool(_sentences_of_kind(kind, file, language)) and has_body(prompt)
 
 
 def _with_persona(prompt: Prompt, rng: Rng, file: str | None, language: str) -> Prompt:
@@ -39,12 +39,12 @@ def _with_persona(prompt: Prompt, rng: Rng, file: str | None, language: str) -> 
 
     An item gets the same persona for all of its options and for every model.
     """
-    chosen = rng.choice(_lines("persona", file, language))
+    chosen = rng.choice(_sentences_of_kind("persona", file, language))
     return framed(prompt, "persona", before=f"{chosen}\n")
 
 
 def _with_emotion(prompt: Prompt, rng: Rng, place: str, file: str | None, language: str) -> Prompt:
-    chosen = rng.choice(_lines("emotion", file, language))
+    chosen = rng.choice(_sentences_of_kind("emotion", file, language))
     if place == "cue":
         return with_sentence(prompt, "emotion", chosen)
     gap = "" if ends_in_space(prompt) else " "
@@ -58,8 +58,8 @@ prompt_perturbation("emotion", eligible=partial(_can_add, "emotion"))(_with_emot
 # Sentences that have nothing to do with the question, in the middle of it or around it
 
 # If the task is about the text itself, another sentence in it changes the answer.
-_ABOUT_THE_TEXT = _named("about_the_text")
-_WITH_A_TEXT = _named("with_a_text")
+_ABOUT_THE_TEXT = _bundled_regex("about_the_text")
+_WITH_A_TEXT = _bundled_regex("with_a_text")
 # Saves time: a text without any of these stems is not searched for the two patterns above.
 _TEXT_TASK_STEMS = (
     "abstract", "characters ", "classif", "complete", "continue", "correct ", "draft", "finish",
@@ -67,13 +67,13 @@ _TEXT_TASK_STEMS = (
     "reword", "rewrit", "sentences ", "sentiment", "shorten", "summar", "syllables ", "title",
     "tone", "translat", "vowels ", "words ", "write",
 )  # fmt: skip
-_POINTS_BACK = _named("points_back")
+_POINTS_BACK = _bundled_regex("points_back")
 # Points that the question asks about: a sentence among or after them would read as a point.
 _POINT = re.compile(r"(?:\A|\s)(?:\(?(?:\d{1,2}|[a-hA-H]|[ivx]{1,4})[.)]\s|[-*•]\s|Statement \d)")
 # A pronoun at the start of the input would refer to a sentence that is put before it.
-_OPENS_WITH_PRONOUN = _named("opens_with_pronoun")
+_OPENS_WITH_PRONOUN = _bundled_regex("opens_with_pronoun")
 _MIN_WORDS = 4  # words of a sentence; fewer may be the number of a list
-_WORD = re.compile(r"[^\W\d_]{4,}")
+_LONG_WORD = re.compile(r"[^\W\d_]{4,}")
 
 
 def about_the_text(prompt: Prompt) -> bool:
@@ -97,7 +97,7 @@ def _pool(file: str | None, language: str) -> tuple[tuple[str, frozenset[str]], 
     """Return the sentences without numbers, negations and quantifiers, each with its stems."""
     return tuple(
         (sentence, stems(sentence))
-        for sentence in _lines("distractor_context", file, language)
+        for sentence in _sentences_of_kind("distractor_context", file, language)
         if not meaning_flags("", sentence, language)
         and kept_words(language).isdisjoint(sentence.lower().split())
     )
@@ -108,23 +108,23 @@ def stems(text: str) -> frozenset[str]:
 
     So *planted* and *planting* have the same stem.
     """
-    return frozenset(word[:5] for word in _WORD.findall(text.lower()))
+    return frozenset(word[:5] for word in _LONG_WORD.findall(text.lower()))
 
 
 def contains_answer(sentence: str, prompt: Prompt) -> bool:
     """Return True if the sentence contains an answer of the prompt: its target or an option."""
-    return bool(copied_words(sentence, _answers(prompt), each_word=True))
+    return bool(copied_words(sentence, _answer_texts(prompt), each_word=True))
 
 
-def _answers(prompt: Prompt) -> tuple[str, ...]:
+def _answer_texts(prompt: Prompt) -> tuple[str, ...]:
     target = prompt.target if isinstance(prompt.target, str) else ""
     called = target_texts(target)
     return (*prompt.choices, target) if called is None else tuple(called)
 
 
-def _unrelated(prompt: Prompt, file: str | None, language: str) -> Sequence[str]:
+def _unrelated_sentences(prompt: Prompt, file: str | None, language: str) -> Sequence[str]:
     """Return the sentences that share no stem with the prompt and contain none of its answers."""
-    answers = _answers(prompt)
+    answers = _answer_texts(prompt)
     texts = [s.text for s in prompt.sections if s.kind in ("input", "document", "choices")]
     said = stems("\n".join((*texts, *answers)))
     left = [sentence for sentence, stems in _pool(file, language) if stems.isdisjoint(said)]
@@ -133,7 +133,7 @@ def _unrelated(prompt: Prompt, file: str | None, language: str) -> Sequence[str]
     return left
 
 
-def _gaps(prompt: Prompt, section: Section) -> list[int]:
+def _sentence_gaps(prompt: Prompt, section: Section) -> list[int]:
     """Return the offsets in the text at which a new sentence may begin.
 
     The sentence before the offset ends on the same line. The sentence after it contains no word
@@ -152,7 +152,7 @@ def _gaps(prompt: Prompt, section: Section) -> list[int]:
     return [start for start in found if not overlaps(closed, start - 1, start + 1)]
 
 
-def _places(prompt: Prompt, at: int, place: str) -> list[tuple[str, int]]:
+def _insertion_places(prompt: Prompt, at: int, place: str) -> list[tuple[str, int]]:
     """Return the places at which the sentences may be put, each with its offset in the section."""
     section = prompt.sections[at]
     text = section.text
@@ -163,7 +163,7 @@ def _places(prompt: Prompt, at: int, place: str) -> list[tuple[str, int]]:
         found.append(("before", len(text) - len(text.lstrip())))
     if place in ("any", "after") and text.rstrip()[-1] in ("?" if points else ".?!"):
         found.append(("after", len(text.rstrip())))
-    gaps = _gaps(prompt, section) if place in ("any", "between") and not points else []
+    gaps = _sentence_gaps(prompt, section) if place in ("any", "between") and not points else []
     if gaps:
         found += [("between", gap) for gap in (gaps if place == "between" else gaps[-1:])]
     return found
@@ -179,8 +179,8 @@ def _insertion(
     at = prose_at(prompt)
     if at is None:
         return None
-    places = _places(prompt, at, place)
-    unrelated = _unrelated(prompt, file, language) if places else ()
+    places = _insertion_places(prompt, at, place)
+    unrelated = _unrelated_sentences(prompt, file, language) if places else ()
     return (at, places, unrelated) if unrelated else None
 
 

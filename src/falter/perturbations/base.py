@@ -228,21 +228,21 @@ class SitePerturbation(Described):
         described.setdefault("scope", ("input",))
         super().__init__(name, summary, **described)
         shared = (rate_parameter(default_rate), COUNT, PROTECT, scope_parameter(self.scope))
-        self._own = tuple(p.name for p in self.parameters)
+        self._own_names = tuple(p.name for p in self.parameters)
         self.parameters = (*shared, *self.parameters)
         self._sites, self._edit, self._edit_draws = sites, edit, edit_draws
-        self._closed = closed or protected_spans
+        self._find_closed = closed or protected_spans
 
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
         full = checked_parameters(self, params)
-        own = {name: full[name] for name in self._own}
+        own = {name: full[name] for name in self._own_names}
         sites_by_section = self._find_sites(prompt, full, own)
         places: list[Any] = []
         section_of: list[int] = []
         for at, sites in sites_by_section:
             places += sites
             section_of += [at] * len(sites)
-        edits_left = _dose(len(places), full["rate"], full["count"])
+        edits_left = _edit_count(len(places), full["rate"], full["count"])
         edits: dict[int, list[Replacement]] = {at: [] for at, _ in sites_by_section}
         if edits_left:
             texts, edit = [section.text for section in prompt.sections], self._edit
@@ -261,7 +261,7 @@ class SitePerturbation(Described):
     def applies(self, prompt: Prompt, **params: Any) -> bool:
         """Return True if any section in scope has an eligible place."""
         full = checked_parameters(self, params)
-        own = {name: full[name] for name in self._own}
+        own = {name: full[name] for name in self._own_names}
         return any(sites for _, sites in self._find_sites(prompt, full, own))
 
     def _find_sites(
@@ -269,13 +269,13 @@ class SitePerturbation(Described):
     ) -> list[tuple[int, Sequence[Any]]]:
         scope, protect = full["scope"], full["protect"]
         return [
-            (at, self._sites(section.text, self._closed(prompt, section, protect), **own))
+            (at, self._sites(section.text, self._find_closed(prompt, section, protect), **own))
             for at, section in enumerate(prompt.sections)
             if section.kind in scope and section.text
         ]
 
 
-def _dose(places: int, rate: float | None, count: int | None) -> int:
+def _edit_count(places: int, rate: float | None, count: int | None) -> int:
     """Return the number of edits: the count, or the rounded share of places but at least one.
 
     Zero if there are no places, or if the rate is zero.
@@ -308,13 +308,13 @@ class PromptPerturbation(Described):
     ) -> None:
         super().__init__(name, summary, **described)
         self._change, self._asks_itself, self._whole = change, asks_itself, whole
-        self._unless = unless
+        self._exclude = unless
         self._eligible = eligible or has_body
 
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
         full = checked_parameters(self, params)
         inner = prompt if self._whole else last_turn_of(prompt)
-        if self._unless is not None and self._unless(prompt):
+        if self._exclude is not None and self._exclude(prompt):
             return prompt
         if self._asks_itself or self._eligible(inner, **full):
             return with_last_turn(prompt, inner, self._change(inner, rng, **full))
@@ -323,7 +323,7 @@ class PromptPerturbation(Described):
     def applies(self, prompt: Prompt, **params: Any) -> bool:
         """Return True if the prompt has something that this perturbation changes."""
         inner = prompt if self._whole else last_turn_of(prompt)
-        barred = self._unless is not None and self._unless(prompt)
+        barred = self._exclude is not None and self._exclude(prompt)
         return not barred and self._eligible(inner, **checked_parameters(self, params))
 
 
@@ -353,7 +353,7 @@ def site_perturbation(
             return start, end, text[start:end].upper()
     """
 
-    return partial(_register, SitePerturbation, name, described)
+    return partial(_register_decorated, SitePerturbation, name, described)
 
 
 def prompt_perturbation(
@@ -372,10 +372,10 @@ def prompt_perturbation(
     - `unless(prompt)`: if true for the whole prompt, nothing is changed.
     """
 
-    return partial(_register, PromptPerturbation, name, described)
+    return partial(_register_decorated, PromptPerturbation, name, described)
 
 
-def _register(
+def _register_decorated(
     make: Callable[..., P], name: str, described: Mapping[str, Any], function: Callable[..., Any]
 ) -> P:
     """Register the perturbation that `make` builds from a function and its declaration."""

@@ -20,7 +20,7 @@ from falter.perturbations.python_source import (
     mentions,
     occurrences,
     parameters,
-    regions,
+    python_spans,
     renames,
     uses,
 )
@@ -30,7 +30,7 @@ from falter.text.spans import Replacement, overlaps, replaced
 
 # A Python function turned into a method of a class
 
-_CLASS = "Solution"  # as LeetCode calls the class around a function
+_CLASS_NAME = "Solution"  # as LeetCode calls the class around a function
 
 
 def function_to_move(code: Code, name: str | None) -> Function | None:
@@ -63,10 +63,10 @@ def class_name_for(texts: Sequence[str]) -> str:
     """Return `Solution`, with a number if that name is in use."""
     existing = "\n".join(texts)
     number = 1
-    name = _CLASS
+    name = _CLASS_NAME
     while re.search(rf"\b{name}\b", existing):
         number += 1
-        name = f"{_CLASS}{number}"
+        name = f"{_CLASS_NAME}{number}"
     return name
 
 
@@ -74,7 +74,7 @@ def class_name_for(texts: Sequence[str]) -> str:
 def method(code: Code, name: str | None, class_name: str) -> Sequence[Replacement]:
     """Return the replacements that turn the function into a method; empty if that is impossible."""
     function = function_to_move(code, name)
-    head = None if function is None else _HEAD.match(code.text, code.start(function))
+    head = None if function is None else _DEF_HEAD.match(code.text, code.start(function))
     if function is None or head is None:
         return ()
     first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
@@ -83,16 +83,16 @@ def method(code: Code, name: str | None, class_name: str) -> Sequence[Replacemen
     return (
         (top, top, f"class {class_name}:\n    "),
         (head.end(), head.end(), more),
-        *((at, at, "    ") for at in _own_lines(code, function, first)),
-        *_calls(code, function, class_name),
+        *((at, at, "    ") for at in _movable_lines(code, function, first)),
+        *_call_insertions(code, function, class_name),
     )
 
 
 # Up to the bracket of the parameters, type parameters included: "def first[T](".
-_HEAD = re.compile(r"(?:async\s+)?def\s+\w+\s*(?:\[[^\]]*\])?\s*\(")
+_DEF_HEAD = re.compile(r"(?:async\s+)?def\s+\w+\s*(?:\[[^\]]*\])?\s*\(")
 
 
-def _own_lines(code: Code, function: Function, first: int) -> list[int]:
+def _movable_lines(code: Code, function: Function, first: int) -> list[int]:
     """Return the offsets of the function's lines, except those inside a string that is data."""
     string_lines = {
         line
@@ -110,7 +110,7 @@ def _own_lines(code: Code, function: Function, first: int) -> list[int]:
     ]
 
 
-def _calls(code: Code, function: Function, class_name: str) -> list[Replacement]:
+def _call_insertions(code: Code, function: Function, class_name: str) -> list[Replacement]:
     """Return the insertions that turn uses of the function into uses of the method.
 
     They are `self.` inside the function. Elsewhere, and in docstrings, they create an instance.
@@ -146,7 +146,7 @@ Rewrite = Callable[[Code], Sequence[Replacement]]
 def _in_code(text: str, rewrite: Rewrite) -> list[Replacement]:
     """Return the replacements that `rewrite` makes in all pieces of code in a text."""
     changes: list[Replacement] = []
-    for start, end in regions(text):
+    for start, end in python_spans(text):
         code = code_of(text[start:end])
         if code is not None:
             changes += [(start + a, start + b, new) for a, b, new in rewrite(code)]
@@ -159,7 +159,7 @@ def _blocked(section: Section, changes: Sequence[Replacement], protect: Sequence
     return bool(blocked) and any(overlaps(blocked, start, end) for start, end, _ in changes)
 
 
-def _rewritten(
+def _with_program(
     prompt: Prompt, changes: dict[int, list[Replacement]], rewrite: Rewrite, **parts: str
 ) -> Prompt:
     """Return the prompt with changed sections, and with its program rewritten.
@@ -188,7 +188,7 @@ def _continuation(prompt: Prompt, rewrite: Rewrite) -> int | str | None:
     return replaced(target, sorted(changes))
 
 
-def _sources(prompt: Prompt, scope: Sequence[str]) -> tuple[str, ...]:
+def _defining_code(prompt: Prompt, scope: Sequence[str]) -> tuple[str, ...]:
     """Return the code that defines the names: the program's, else that in the sections in scope."""
     if prompt.program is not None:
         return (prompt.program.prefix,)
@@ -196,7 +196,7 @@ def _sources(prompt: Prompt, scope: Sequence[str]) -> tuple[str, ...]:
         section.text[start:end]
         for section in prompt.sections
         if section.kind in scope
-        for start, end in regions(section.text)
+        for start, end in python_spans(section.text)
     )
 
 
@@ -219,7 +219,7 @@ def _camel_plan(
         around = [program.tests]
         if isinstance(prompt.target, str):
             around.append(program.prefix + prompt.target)
-    change = renames(_sources(prompt, scope), tuple(around))
+    change = renames(_defining_code(prompt, scope), tuple(around))
     fixed = " ".join(prompt.choices)
     if program is None and isinstance(prompt.target, str):
         fixed += " " + prompt.target
@@ -251,7 +251,7 @@ def _camel_changes(
         if "_" not in section.text:
             continue
         section_changes = _in_code(section.text, lambda code: occurrences(code, change))
-        spans = regions(section.text)
+        spans = python_spans(section.text)
         section_changes += [
             m for m in mentions(section.text, change) if not overlaps(spans, m[0], m[1])
         ]
@@ -278,7 +278,7 @@ def camel_case(
         code = code_of(tests)
         parts["tests"] = replaced(tests, sorted(uses(code, change))) if code else tests
         parts["entry_point"] = replaced(entry, mentions(entry, change))
-    return _rewritten(prompt, changes, lambda code: occurrences(code, change), **parts)
+    return _with_program(prompt, changes, lambda code: occurrences(code, change), **parts)
 
 
 # A class around the function
@@ -314,7 +314,7 @@ def _class_plan(
             section_changes = _in_code(section.text, lambda code: method(code, name, class_name))
             wrapped = bool(section_changes)
         changed_places = {start for start, _, _ in section_changes}
-        spans = regions(section.text) if section_changes else ()
+        spans = python_spans(section.text) if section_changes else ()
         section_changes += [
             call
             for call in mentioned_calls(section.text, name, class_name)
@@ -331,7 +331,7 @@ def _movable_function(prompt: Prompt, scope: Sequence[str]) -> str | None:
     """Return the name of the last function in scope that can become a method, or None."""
     names = [
         function.name
-        for source in _sources(prompt, scope)
+        for source in _defining_code(prompt, scope)
         if (code := code_of(source)) is not None
         if (function := function_to_move(code, None)) is not None
     ]
@@ -350,7 +350,7 @@ def to_class(prompt: Prompt, rng: Rng, protect: tuple[str, ...], scope: tuple[st
         return prompt
     name, class_name, changes = plan
     entry_point = f"{class_name}().{name}"
-    return _rewritten(
+    return _with_program(
         prompt, changes, lambda code: method(code, name, class_name), entry_point=entry_point
     )
 
@@ -363,7 +363,7 @@ _READS_HINTS = re.compile(
 )
 
 
-def _hints(code: Code) -> list[Replacement]:
+def _hint_deletions(code: Code) -> list[Replacement]:
     """Return the replacements that remove type hints, except in class bodies.
 
     Empty if the code looks its annotations up while it runs.
@@ -412,7 +412,7 @@ def _hint_changes(
             blocked = locked_spans(section, protect)
             section_changes = [
                 (start, end, new)
-                for start, end, new in _in_code(section.text, _hints)
+                for start, end, new in _in_code(section.text, _hint_deletions)
                 if not overlaps(blocked, start, end)
             ]
             if section_changes:
@@ -429,4 +429,4 @@ def remove_type_hints(
     Those of class bodies stay, because data classes read them; if the code looks annotations up,
     all stay. Imports that are no longer needed stay too.
     """
-    return _rewritten(prompt, _hint_changes(prompt, protect, scope), _hints)
+    return _with_program(prompt, _hint_changes(prompt, protect, scope), _hint_deletions)

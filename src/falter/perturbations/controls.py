@@ -23,11 +23,11 @@ from falter.records.types import Prompt, Span
 from falter.text.spans import overlaps, replace_spans
 from falter.text.words import sentences
 
-FROM_TARGETS = frozenset({"other_entity", "other_number", "shifted_labels", "without_tool"})
+TARGET_CONTROLS = frozenset({"other_entity", "other_number", "shifted_labels", "without_tool"})
 """Controls that are made from the correct answer; without one they change nothing."""
 
 
-def _last(prompt: Prompt) -> int | None:
+def _last_input(prompt: Prompt) -> int | None:
     """Return the index of a conversation's last input section that is not blank, or None."""
     at = [n for n, s in enumerate(prompt.sections) if s.kind == "input" and s.text.strip()]
     return at[-1] if at and is_chat(prompt.sections) else None
@@ -41,7 +41,7 @@ def _is_open(prompt: Prompt, at: int, start: int, end: int) -> bool:
 
 
 def _has_version(prompt: Prompt) -> bool:
-    at = _last(prompt)
+    at = _last_input(prompt)
     return (
         bool(prompt.contrast)
         and at is not None
@@ -53,7 +53,7 @@ def _has_version(prompt: Prompt) -> bool:
 def contrast(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks the version of other meaning that the data give in the column `contrast`."""
     version: dict[str, Any] = rng.choice(tuple(json.loads(prompt.contrast or "[]")))
-    at = _last(prompt)
+    at = _last_input(prompt)
     if "messages" in version:
         sections = _with_tools(prompt, version["messages"])
     elif at is None:
@@ -89,7 +89,7 @@ def _numbers(prompt: Prompt) -> Iterator[tuple[int, Span, str]]:
     Each is a section index, a span and its text. The number occurs once in the prompt and is not
     locked.
     """
-    at = _last(prompt)
+    at = _last_input(prompt)
     if at is None or not isinstance(prompt.target, str) or prompt.other:
         return
     calls = target_calls(prompt.target)
@@ -110,10 +110,10 @@ def other_number(prompt: Prompt, rng: Rng) -> Prompt:
     """Puts another number of as many digits for one that the answer has to take over."""
     at, span, old = rng.choice(tuple(_numbers(prompt)))
     new = _other_number(old, rng, plain(prompt) + str(prompt.target))
-    return prompt if new is None else _exchanged(prompt, at, span, new)
+    return prompt if new is None else _with_replacement(prompt, at, span, new)
 
 
-def _exchanged(prompt: Prompt, at: int, span: Span, new: str) -> Prompt:
+def _with_replacement(prompt: Prompt, at: int, span: Span, new: str) -> Prompt:
     """Return the prompt with `new` in a span, and with the new target if it is known.
 
     Otherwise `other` is set: the correct answer is only known to differ.
@@ -125,7 +125,7 @@ def _exchanged(prompt: Prompt, at: int, span: Span, new: str) -> Prompt:
     # If an argument was computed rather than copied, its new value is not known.
     copied = all(text in section.text for text in told) and not any("or" in c for c in calls or [])
     if calls is not None and (old.isdigit() or copied):
-        taken = [{**_taken_over(call, old, new), "name": call["name"]} for call in calls]
+        taken = [{**_updated_value(call, old, new), "name": call["name"]} for call in calls]
         return replace(changed, target=json_line(taken))
     return replace(changed, other=True)
 
@@ -143,12 +143,12 @@ def _other_number(old: str, rng: Rng, said: str) -> str | None:
     return None
 
 
-def _taken_over(value: Any, old: str, new: str) -> Any:
+def _updated_value(value: Any, old: str, new: str) -> Any:
     """Return a value of the target with the new number or word in place of the old one."""
     if isinstance(value, dict):
-        return {k: _taken_over(v, old, new) for k, v in value.items()}
+        return {k: _updated_value(v, old, new) for k, v in value.items()}
     if isinstance(value, list):
-        return [_taken_over(inner, old, new) for inner in value]
+        return [_updated_value(inner, old, new) for inner in value]
     if isinstance(value, str):
         edge = r"\d" if old.isdigit() else r"\w"
         return re.sub(rf"(?<!{edge}){re.escape(old)}(?!{edge})", new, value)
@@ -160,10 +160,10 @@ def _taken_over(value: Any, old: str, new: str) -> Any:
 
 _WORD = re.compile(r"[^\W\d_]+")
 _ENUM = re.compile(r'"enum": (\[(?:"(?:[^"\\]|\\.)*+"|[^\[\]{}"])*+\])')
-_NOUN = named_regex("perturbations", "before_listed")
+_LISTED_NOUN = named_regex("perturbations", "before_listed")
 
 
-def _choices(prompt: Prompt) -> Iterator[tuple[str, list[str]]]:
+def _copied_words(prompt: Prompt) -> Iterator[tuple[str, list[str]]]:
     """Yield the words that the correct answer copies, each with all words of its kind.
 
     The kinds are the values that a schema lists, first names and towns.
@@ -177,35 +177,35 @@ def _choices(prompt: Prompt) -> Iterator[tuple[str, list[str]]]:
         yield from ((word, words) for word in words if word in wanted)
 
 
-def _entities(prompt: Prompt) -> list[tuple[int, Span, list[str]]]:
+def _copied_entities(prompt: Prompt) -> list[tuple[int, Span, list[str]]]:
     """Return the words of the last turn that the correct answer copies.
 
     Each is a section index, a span and the words that may replace it. The word occurs once in the
     conversation, descriptions of tools not counted.
     """
-    at, found = _last(prompt), list[tuple[int, Span, list[str]]]()
+    at, found = _last_input(prompt), list[tuple[int, Span, list[str]]]()
     if at is None or not isinstance(prompt.target, str) or prompt.other:
         return []
     said = plain(prompt.with_sections(tuple(s for s in prompt.sections if s.kind != "tool")))
     words = [word.lower() for word in _WORD.findall(said)]
-    for old, kind in _choices(prompt):
+    for old, kind in _copied_words(prompt):
         places = list(re.finditer(rf"(?<!\w){old}(?!\w)", prompt.sections[at].text))
         # *a* and *an* stay correct
         fits = [new for new in kind if (new[0].lower() in "aeiou") == (old[0].lower() in "aeiou")]
         others = [new for new in fits if new.lower() not in words]
         alone = len(places) == words.count(old.lower()) == 1
         before = prompt.sections[at].text[: places[0].start()] if alone else ""
-        named = alone and (old[0].isupper() or _NOUN.search(before))
+        named = alone and (old[0].isupper() or _LISTED_NOUN.search(before))
         if others and named and _is_open(prompt, at, *places[0].span()):
             found.append((at, places[0].span(), others))
     return found
 
 
-@prompt_perturbation("other_entity", eligible=lambda prompt: bool(_entities(prompt)))
+@prompt_perturbation("other_entity", eligible=lambda prompt: bool(_copied_entities(prompt)))
 def other_entity(prompt: Prompt, rng: Rng) -> Prompt:
     """Puts another name, town or listed value for one that the answer has to take over."""
-    at, span, others = rng.choice(_entities(prompt))
-    return _exchanged(prompt, at, span, rng.choice(others))
+    at, span, others = rng.choice(_copied_entities(prompt))
+    return _with_replacement(prompt, at, span, rng.choice(others))
 
 
 # Labels that mean something else
@@ -217,7 +217,7 @@ _LABELLED = re.compile(
 _OTHER_LABELS = named_regex("perturbations", "of_others")
 
 
-def _labelled(prompt: Prompt) -> tuple[int, list[re.Match[str]]]:
+def _label_lines(prompt: Prompt) -> tuple[int, list[re.Match[str]]]:
     """Return the index of the section that explains the labels, and a match for each of its lines.
 
     There are no lines if a meaning mentions other labels, or if the correct answer is no label.
@@ -240,10 +240,10 @@ def _labelled(prompt: Prompt) -> tuple[int, list[re.Match[str]]]:
     return 0, []
 
 
-@prompt_perturbation("shifted_labels", eligible=lambda prompt: bool(_labelled(prompt)[1]))
+@prompt_perturbation("shifted_labels", eligible=lambda prompt: bool(_label_lines(prompt)[1]))
 def shifted_labels(prompt: Prompt, rng: Rng) -> Prompt:
     """Gives each label the meaning of the next, where a prompt lists what labels mean."""
-    at, lines = _labelled(prompt)
+    at, lines = _label_lines(prompt)
     meanings = [line[3] for line in lines]
     shifted = zip(lines, (*meanings[1:], meanings[0]), strict=True)
     section = replace_spans(prompt.sections[at], [(*m.span(3), new) for m, new in shifted])
@@ -256,17 +256,17 @@ _VERBS = frozenset(table("tools.json")["requests"].split())
 _REQUEST = named_regex("perturbations", "request")
 _ASKS_OTHERWISE = re.compile(r"\b(?:not|never|no|don['’]t|unless|or)\b", re.IGNORECASE)
 # The verb of a second request. ", and then please refund me"; not "and then the refund".
-_JOINED = re.compile(
+_JOINED_VERB = re.compile(
     r"(?:\band\b|\bthen\b|[,;])\s+(?:(?:and|then|also|please)\s+)*([a-z]+)", re.IGNORECASE
 )
 
 
-def _requests(prompt: Prompt) -> list[tuple[int, Span, str]]:
+def _only_request(prompt: Prompt) -> list[tuple[int, Span, str]]:
     """Return the only request of the last turn: section index, span, and its negated beginning.
 
     The list is empty if there is no request or more than one, or if the request cannot be negated.
     """
-    at = _last(prompt)
+    at = _last_input(prompt)
     if at is None or prompt.other or target_calls(prompt.target) == []:
         return []
     text, found = prompt.sections[at].text, []
@@ -276,7 +276,7 @@ def _requests(prompt: Prompt) -> list[tuple[int, Span, str]]:
             continue
         rest = text[match.end() : end]
         if _ASKS_OTHERWISE.search(rest) or any(
-            m[1].lower() in _VERBS for m in _JOINED.finditer(rest)
+            m[1].lower() in _VERBS for m in _JOINED_VERB.finditer(rest)
         ):
             return []
         begin = match.start("ask") if match["ask"] else match.start("verb")
@@ -286,10 +286,10 @@ def _requests(prompt: Prompt) -> list[tuple[int, Span, str]]:
     return [] if several else found
 
 
-@prompt_perturbation("negated", eligible=lambda prompt: bool(_requests(prompt)))
+@prompt_perturbation("negated", eligible=lambda prompt: bool(_only_request(prompt)))
 def negated(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks not to do what was asked for: *Please do not cancel order A-1042.*"""
-    at, (start, end), new = _requests(prompt)[0]
+    at, (start, end), new = _only_request(prompt)[0]
     section = prompt.sections[at]
     stop = next(e for s, e in sentences(section.text) if s <= start < e)
     changes = [(start, end, new)]
@@ -302,7 +302,7 @@ def negated(prompt: Prompt, rng: Rng) -> Prompt:
 # Without the tool
 
 
-def _needed(prompt: Prompt) -> int | None:
+def _needed_tool(prompt: Prompt) -> int | None:
     """Return the index of the tool that the correct answer calls first, or None.
 
     None if it is the only tool, if the conversation has already called it, or if it is locked.
@@ -320,10 +320,10 @@ def _needed(prompt: Prompt) -> int | None:
     return place
 
 
-@prompt_perturbation("without_tool", eligible=lambda prompt: _needed(prompt) is not None)
+@prompt_perturbation("without_tool", eligible=lambda prompt: _needed_tool(prompt) is not None)
 def without_tool(prompt: Prompt, rng: Rng) -> Prompt:
     """Takes away the tool that the right answer calls."""
-    at = _needed(prompt)
+    at = _needed_tool(prompt)
     if at is None:
         return prompt
     section = prompt.sections[at]

@@ -33,7 +33,7 @@ from falter.text.spans import Replacement, added, overlaps, replace_spans
 _FORMATS: dict[str, dict[str, Any]] = table("formats.json")
 
 
-def _require(form: str, prompt: Prompt, rng: Rng) -> Prompt:
+def _with_format_rule(form: str, prompt: Prompt, rng: Rng) -> Prompt:
     """Return the prompt with a rule for the form of the answer; demonstrations follow the rule.
 
     The new rule replaces rules of form, and other rules stay. If an old rule does both, the new
@@ -44,8 +44,8 @@ def _require(form: str, prompt: Prompt, rng: Rng) -> Prompt:
         rule = _parts_rule(form, prompt.schema)
         if has_rules(prompt.sections):
             return prompt.with_sections(instead_of_format(prompt.sections, rule, keeping=False))
-        return prompt.with_sections(with_instruction(prompt.sections, _ADDED, rule))
-    what, shape = answer_phrase(prompt), _answer(form, "...")
+        return prompt.with_sections(with_instruction(prompt.sections, _ADDED_SECTION, rule))
+    what, shape = answer_phrase(prompt), _formatted_answer(form, "...")
 
     def ruled(sections: Sequence[Section]) -> tuple[Section, ...]:
         rule = _FORMATS[form]["rule"]
@@ -53,19 +53,19 @@ def _require(form: str, prompt: Prompt, rng: Rng) -> Prompt:
             return instead_of_format(sections, rule.format(what=what, shape=shape, anyway=""))
         anyway = ", whatever form was asked for before"
         text = rule.format(what=what, shape=shape, anyway=anyway)
-        return with_instruction(sections, _ADDED, text)
+        return with_instruction(sections, _ADDED_SECTION, text)
 
     demonstrations = tuple(
-        Demonstration(sections=ruled(d.sections), answer=_answer(form, d.answer))
+        Demonstration(sections=ruled(d.sections), answer=_formatted_answer(form, d.answer))
         for d in prompt.demonstrations
     )
     return replace(prompt, sections=ruled(prompt.sections), demonstrations=demonstrations)
 
 
-_ADDED = "output_format_added"
+_ADDED_SECTION = "output_format_added"
 
 
-def _answer(form: str, answer: str) -> str:
+def _formatted_answer(form: str, answer: str) -> str:
     """Return the answer written in a form."""
     quoted, escaped = json.dumps(answer, ensure_ascii=False), escape(answer, quote=False)
     written: str = _FORMATS[form]["answer"]
@@ -93,7 +93,7 @@ def _parts_rule(form: str, schema: AnswerSchema) -> str:
 
 
 for _form in _FORMATS:
-    prompt_perturbation(f"format_{_form}")(partial(_require, _form))
+    prompt_perturbation(f"format_{_form}")(partial(_with_format_rule, _form))
 
 # The same fields in another layout: labels, separators, the list of options
 
@@ -101,7 +101,7 @@ Layout = Literal["key_value", "markdown", "plain", "xml"]
 _LAYOUTS: tuple[Layout, ...] = ("plain", "markdown", "xml", "key_value")
 _SEPARATORS = (": ", " - ", ":\n", "\t", " :: ", " > ", ":   ")
 _CASINGS: tuple[Callable[[str], str], ...] = (str, str.upper, str.lower, str.title)
-_LISTS = ("{label}) {text}\n", "({label}) {text}\n", "[{label}] {text}\n", "{label}: {text}\n",
+_LIST_LINES = ("{label}) {text}\n", "({label}) {text}\n", "[{label}] {text}\n", "{label}: {text}\n",
           "- {label}. {text}\n", "{label}.\t{text}\n")  # fmt: skip
 # Before a number or a formula, these separators would read as a part of it.
 _SIGNS = (" - ", " > ")
@@ -122,21 +122,21 @@ class _Place(NamedTuple):
     field: int | None  # the section that it labels; None for the answer cue
 
 
-def _places(prompt: Prompt) -> list[_Place]:
+def _label_places(prompt: Prompt) -> list[_Place]:
     """Return the labels right before a field, and the answer cue, unless these are blocked."""
     sections = prompt.sections
     places: list[_Place] = []
     for at, section in enumerate(sections[:-1]):
         field = sections[at + 1]
         if section.kind in ("instruction", "added") and field.kind in ("input", "document"):
-            places += _place(section, at, at + 1)
+            places += _label_place(section, at, at + 1)
     cue = cue_at(sections)
     if cue is not None:
-        places += _place(sections[cue], cue, None)
+        places += _label_place(sections[cue], cue, None)
     return places
 
 
-def _place(section: Section, at: int, field: int | None) -> list[_Place]:
+def _label_place(section: Section, at: int, field: int | None) -> list[_Place]:
     text = section.text.rstrip(" \n") if field is None else section.text
     match = _LABEL.search(text)
     if match is None or overlaps(blocked(section), *match.span()):
@@ -147,7 +147,7 @@ def _place(section: Section, at: int, field: int | None) -> list[_Place]:
 def _can_format(prompt: Prompt, layout: str) -> bool:
     if prompt.demonstrations:
         return False
-    return any(place.field is not None for place in _places(prompt)) or _can_relist(prompt)
+    return any(place.field is not None for place in _label_places(prompt)) or _can_relist(prompt)
 
 
 def _can_relist(prompt: Prompt) -> bool:
@@ -161,7 +161,7 @@ def input_format(prompt: Prompt, rng: Rng, layout: str) -> Prompt:
     Separators, the case of labels and the list of options are drawn from a grammar, a point of it
     for each item and draw. What is put in stays as it is.
     """
-    places = _places(prompt)
+    places = _label_places(prompt)
     chosen = _LAYOUTS[rng.below(len(_LAYOUTS))] if layout == "draw" else layout
     if chosen == "xml" and not any(place.field is not None for place in places):
         chosen = "plain"
@@ -170,7 +170,7 @@ def input_format(prompt: Prompt, rng: Rng, layout: str) -> Prompt:
     if any(map(_FORMULA.match, fields)):
         chosen = "plain" if chosen == "key_value" else chosen
         separator = ": " if separator in _SIGNS else separator
-    heading, line = rng.below(2), rng.choice(_LISTS)
+    heading, line = rng.below(2), rng.choice(_LIST_LINES)
     changes: dict[int, list[Replacement]] = {}
     closing: dict[int, Section] = {}
     for place in places:
@@ -179,11 +179,11 @@ def input_format(prompt: Prompt, rng: Rng, layout: str) -> Prompt:
             label = f"<{tag}>\n"
             closing[place.field] = added(f"{tag}_end", f"\n</{tag}>")
         else:
-            label = _labelled(cased(place.label), chosen, separator, heading, place.field is None)
+            label = _label_text(cased(place.label), chosen, separator, heading, place.field is None)
         changes.setdefault(place.section, []).append((place.start, place.end, label))
     if _can_relist(prompt):
         choices, labels = prompt.choices, prompt.labels
-        new = line if line != prompt.choice_format else _LISTS[0]
+        new = line if line != prompt.choice_format else _LIST_LINES[0]
         prompt = relisted(prompt, choices, labels, prompt.target, choice_format=new)
     out: list[Section] = []
     for at, section in enumerate(prompt.sections):
@@ -192,7 +192,7 @@ def input_format(prompt: Prompt, rng: Rng, layout: str) -> Prompt:
     return prompt.with_sections(tuple(out))
 
 
-def _labelled(label: str, layout: str, separator: str, heading: int, cue: bool) -> str:
+def _label_text(label: str, layout: str, separator: str, heading: int, cue: bool) -> str:
     """Return the label with its separator, as the layout writes it."""
     if cue and (layout == "xml" or separator == "\t"):
         return f"{label}:"

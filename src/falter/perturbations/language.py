@@ -31,7 +31,7 @@ LANGUAGES: dict[str, str] = table("rewrites.json")["languages"]
 # BCP 47 (RFC 5646): language, script, region. "es", "zh-Hans", "fr-CA", "es-419"; not "Spanish",
 # "ES" or "en_US".
 _TAG = re.compile(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-(?:[A-Z]{2}|\d{3}))?")
-_NOTE = "answer_language"
+_NOTE_NAME = "answer_language"
 _INPUTS: tuple[SectionKind, ...] = ("input", "document")
 
 
@@ -54,11 +54,11 @@ def language_name(tag: str, argument: str = "language") -> str:
     return f"the language with the tag {tag}"
 
 
-def _request(to: str) -> str:
+def _translation_request(to: str) -> str:
     return request("translation").format(language=language_name(to, "to"))
 
 
-def _like_a_name(text: str) -> bool:
+def _looks_like_name(text: str) -> bool:
     """Return True if a text looks like a name: names are often the same in two languages."""
     words = text.split()
     if len(words) == 1:
@@ -84,15 +84,15 @@ def _translated(
 
     def section_of(section: Section) -> Section:
         if section.kind == "choices":
-            return _section(section, of_answer)
-        return _section(section, of_input) if section.kind in kinds else section
+            return _translated_section(section, of_answer)
+        return _translated_section(section, of_input) if section.kind in kinds else section
 
     sections = tuple(s if s.kind == "choices" else section_of(s) for s in prompt.sections)
     after = _translated_choices(prompt, prompt.with_sections(sections), of_answer)
     demonstrations = tuple(
         Demonstration(
             sections=tuple(map(section_of, example.sections)),
-            answer=_answer(prompt, example.answer, of_answer),
+            answer=_translated_answer(prompt, example.answer, of_answer),
         )
         for example in after.demonstrations
     )
@@ -112,7 +112,7 @@ def _has_input(prompt: Prompt, input: str, answer: str) -> bool:
     """
     language_name(input, "crosslingual.input")
     language_name(answer, "crosslingual.answer")
-    already_asked = any(section.name == _NOTE for section in prompt.sections)
+    already_asked = any(section.name == _NOTE_NAME for section in prompt.sections)
     return not already_asked and any(s.kind in _INPUTS and open_core(s) for s in prompt.sections)
 
 
@@ -124,7 +124,7 @@ def _cross(prompt: Prompt, rewritten: Rewritten, rng: Rng, input: str, answer: s
     return _with_note(after, f"Answer in {language_name(answer)}.")
 
 
-def _section(section: Section, into: Translate) -> Section:
+def _translated_section(section: Section, into: Translate) -> Section:
     span = open_core(section)
     if span is None:
         return section
@@ -140,7 +140,7 @@ def _translated_choices(prompt: Prompt, after: Prompt, into: Translate) -> Promp
     listed = [s for s in prompt.sections if s.kind == "choices"]
     if not prompt.choices or any(s.edits or s.protected for s in listed):
         return after
-    choices = tuple(_text(choice, into) for choice in prompt.choices)
+    choices = tuple(_translated_text(choice, into) for choice in prompt.choices)
     if len(set(choices)) < len(set(prompt.choices)):
         raise NoRewrite("two options became the same")
     if choices == prompt.choices:
@@ -148,9 +148,9 @@ def _translated_choices(prompt: Prompt, after: Prompt, into: Translate) -> Promp
     return with_choices(after, choices, prompt.labels, prompt.target)
 
 
-def _answer(prompt: Prompt, answer: str, into: Translate) -> str:
+def _translated_answer(prompt: Prompt, answer: str, into: Translate) -> str:
     """Return the translated answer of a solved example; a label stays."""
-    return answer if answer in prompt.labels else _text(answer, into)
+    return answer if answer in prompt.labels else _translated_text(answer, into)
 
 
 def _target(prompt: Prompt, into: Translate) -> int | str | None:
@@ -162,10 +162,10 @@ def _target(prompt: Prompt, into: Translate) -> int | str | None:
         return prompt.target
     if prompt.schema is not None and any(map(str.isalpha, prompt.target)):
         return into(prompt.target.strip())
-    return _text(prompt.target, into)
+    return _translated_text(prompt.target, into)
 
 
-def _text(text: str, into: Translate) -> str:
+def _translated_text(text: str, into: Translate) -> str:
     core = text.strip()
     if not core or not has_letters(core, protect(core)):
         return text
@@ -185,10 +185,10 @@ def _with_note(prompt: Prompt, words: str) -> Prompt:
     text = f"\n{text}" if before.rpartition("\n")[2].startswith("- ") else text
     if at < len(sections) and not sections[at].text.startswith("\n"):
         text += "\n"
-    return prompt.with_sections((*sections[:at], added(_NOTE, text), *sections[at:]))
+    return prompt.with_sections((*sections[:at], added(_NOTE_NAME, text), *sections[at:]))
 
 
-_translation = partial(RewritePerturbation, ask=_request, may_repeat=_like_a_name)
+_translation = partial(RewritePerturbation, ask=_translation_request, may_repeat=_looks_like_name)
 translate = _translation("translate", change=_translate, **declared("translate"))
 crosslingual = _translation(
     "crosslingual", change=_cross, eligible=_has_input, **declared("crosslingual")

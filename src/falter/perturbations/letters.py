@@ -28,7 +28,7 @@ from falter.text.spans import Replacement, merged, overlaps, uncovered
 from falter.text.words import kept_words, natural_words, sentences
 
 # Attempts to misread a word. Digits may replace letters, so the numbers of a text are no invariant.
-_MISREADINGS = 12
+_MAX_MISREADINGS = 12
 
 
 def _long_words_with_letters(
@@ -59,7 +59,7 @@ def ocr(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
     """
     start, end = site
     word, table, unwanted = text[start:end], confusions("ocr"), never_produced(language)
-    for _ in range(_MISREADINGS):
+    for _ in range(_MAX_MISREADINGS):
         at = rng.below(len(word))
         pair = word[at : at + 2]
         piece = pair if pair in table and rng.below(2) else word[at]
@@ -171,20 +171,20 @@ def drop_diacritics(text: str, site: Span, rng: Rng, language: str) -> Replaceme
 
 # Invisible characters, and characters as copying and saving change them
 
-_GAP = re.compile(r"(?<=\S) (?=\S)")
+_SPACE_GAP = re.compile(r"(?<=\S) (?=\S)")
 # Quotation marks, and single ones at the edge of a word; not the apostrophe of "don't".
 _QUOTE = re.compile(r"\"|(?<!\w)'|'(?!\w)")
 _FOREIGN = re.compile(r"[\u00a1-\u024f‘’“”–—…]")
-_USUAL = ("no_break", "zero_width", "quotes", "accents")
+_USUAL_CHANGES = ("no_break", "zero_width", "quotes", "accents")
 Place = tuple[int, int, str]  # start, end and the change to make
 
 
 def _invisible_sites(text: str, blocked: Sequence[Span], kind: str, language: str) -> list[Place]:
     """Return the places for the wanted kinds of change, in order."""
-    wanted = _USUAL if kind == "all" else (kind,)
+    wanted = _USUAL_CHANGES if kind == "all" else (kind,)
     found: list[Place] = []
     if "no_break" in wanted:
-        found += _free_matches("no_break", _GAP, text, blocked)
+        found += _free_matches("no_break", _SPACE_GAP, text, blocked)
     plain = text.isascii()
     if "zero_width" in wanted or ("accents" in wanted and not plain):
         words = long_words(text, blocked, language, 4)
@@ -239,7 +239,7 @@ def invisible(text: str, site: Place, rng: Rng, kind: str, language: str) -> Rep
 
 # Upper and lower case
 
-Site = tuple[int, int, str]  # a word and its new style
+CasedSite = tuple[int, int, str]  # a word and its new style
 
 # Words with apostrophes. "don't", "L'Eau", "d'aujourd'hui"; not "'tis".
 _APOSTROPHED = re.compile(
@@ -252,7 +252,7 @@ _ELIDING, _ELISION = ("fr", "it", "pt"), re.compile(r"(?<=['’])(?=\w\w)")
 _FIRST = re.compile(r"\w")
 
 
-def _cased_sites(text: str, blocked: Sequence[Span], style: str, language: str) -> list[Site]:
+def _cased_sites(text: str, blocked: Sequence[Span], style: str, language: str) -> list[CasedSite]:
     words = list(_cased_words(text, blocked, language))
     if style == "sentence":
         firsts = (_FIRST.search(text, start, end) for start, end in sentences(text))
@@ -274,8 +274,8 @@ def _case_changes(word: str, to: str, style: str, language: str) -> bool:
     if style == "sentence" and language == "en" and word[0] == "I" and not word[1:2].isalpha():
         return False  # I, I'm
     if to == "random":
-        return word.isupper() or _cased(word, "upper", language) is not None
-    return _cased(word, to, language) is not None
+        return word.isupper() or _in_other_case(word, "upper", language) is not None
+    return _in_other_case(word, to, language) is not None
 
 
 def _cased_words(text: str, blocked: Sequence[Span], language: str) -> Iterator[Span]:
@@ -314,7 +314,7 @@ def _single_words(
             yield gap.span(1)
 
 
-def _cased(word: str, style: str, language: str) -> str | None:
+def _in_other_case(word: str, style: str, language: str) -> str | None:
     """Return the word in another case; None if that changes nothing or cannot be undone.
 
     ß has no capital that becomes ß again. The Turkish İ and ı change into other letters under the
@@ -345,7 +345,7 @@ def _title_cased(word: str, language: str) -> str:
 
 
 @site_perturbation("casing", sites=_cased_sites)
-def casing(text: str, site: Site, rng: Rng, style: str, language: str) -> Replacement | None:
+def casing(text: str, site: CasedSite, rng: Rng, style: str, language: str) -> Replacement | None:
     """Changes words to lower case, upper case, title case, sentence case or random case.
 
     The rate is the share of the words that this would change. Acronyms, labels, variables, units
@@ -353,7 +353,7 @@ def casing(text: str, site: Site, rng: Rng, style: str, language: str) -> Replac
     """
     start, end, to = site
     word = text[start:end]
-    cased = _with_random_case(word, rng) if to == "random" else _cased(word, to, language)
+    cased = _with_random_case(word, rng) if to == "random" else _in_other_case(word, to, language)
     return None if cased is None else (start, end, cased)
 
 

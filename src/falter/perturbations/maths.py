@@ -18,7 +18,7 @@ from falter.text.names import names
 from falter.text.protection import protect
 from falter.text.spans import Replacement, overlaps
 
-_named = partial(named_regex, "perturbations")
+_bundled_regex = partial(named_regex, "perturbations")
 
 # Arithmetic in prose: numbers and expressions, and nothing that only looks like them.
 #
@@ -47,15 +47,15 @@ class Term(NamedTuple):
 _CURRENCY = "$€£¥₹"
 _MINUS = "-−"
 # Begins with one class of characters, which the regex engine scans for quickly
-_START = _named("start")
-_RUN = _named("side")
-_OTHER_SIDE = _named("other_side")
+_START = _bundled_regex("start")
+_SIDE = _bundled_regex("side")
+_OTHER_SIDE = _bundled_regex("other_side")
 _OPERATOR = re.compile(r"(?<=[0-9)%])( *)(\*\*|[-+−*/×÷·^])( *)")
 
 # Units and signs that may be joined to the end of a number
-_JOINED = _named("joined")
+_JOINED = _bundled_regex("joined")
 # Text after a number or an expression that shows that it goes on, or is something else
-_GOES_ON = _named("goes_on")
+_CONTINUATION = _bundled_regex("goes_on")
 _DIGITS = re.compile(r"[\d.,/ \u00a0\u202f]+")
 _SCALE = re.compile(r" ?(?:hundred|thousand|[mbtr]+illion|dozen|percent|times|%)\b")
 _RATIO_BEFORE, _RATIO_AFTER = re.compile(r"\d\s?:\s?\Z"), re.compile(r"\s?:\s?\d")
@@ -77,10 +77,10 @@ def terms(text: str) -> tuple[Term, ...]:
     start = _START.search(text)
     while start is not None:
         end = start.end()
-        run = _RUN.match(text, start.start())
+        run = _SIDE.match(text, start.start())
         if run is not None:
             end = run.end()
-            term = _term(text, start.start(), end)
+            term = _term_of_run(text, start.start(), end)
             if term is not None:
                 candidates.append(term)
         start = _START.search(text, end)
@@ -88,7 +88,7 @@ def terms(text: str) -> tuple[Term, ...]:
     return tuple(_terms_outside(text, candidates, closed)) if closed else tuple(candidates)
 
 
-def _term(text: str, start: int, end: int) -> Term | None:
+def _term_of_run(text: str, start: int, end: int) -> Term | None:
     """Return the run as a term; None if it must be left alone."""
     run = text[start:end]
     if "(" in run or ")" in run:
@@ -102,8 +102,8 @@ def _term(text: str, start: int, end: int) -> Term | None:
     operators = () if run.isdigit() else _OPERATOR.findall(run)
     fraction = len(operators) == 1 and operators[0] == ("", "/", "") and run[0] != "("
     if not operators or fraction:
-        return _number(text, start, end, word)
-    return _expression(text, start, end, word, operators)
+        return _number_term(text, start, end, word)
+    return _expression_term(text, start, end, word, operators)
 
 
 def _balanced(text: str, start: int, end: int) -> Span:
@@ -186,7 +186,7 @@ def _names(text: str) -> tuple[Span, ...]:
     return names(text)
 
 
-def _number(text: str, start: int, end: int, word: str) -> Term | None:
+def _number_term(text: str, start: int, end: int, word: str) -> Term | None:
     """Return a number with its sign, currency and percent sign as a term, or None."""
     outer_start, outer_end = start, end
     if text[start] in _CURRENCY:
@@ -206,7 +206,7 @@ def _number(text: str, start: int, end: int, word: str) -> Term | None:
             return None  # $5$ is LaTeX
         outer_end = joined.end() if mark in _CURRENCY or mark[0] in "°º" else end
     behind = outer_end if joined is None else joined.end()
-    if _GOES_ON.match(text, behind) and _OTHER_SIDE.match(text, behind) is None:
+    if _CONTINUATION.match(text, behind) and _OTHER_SIDE.match(text, behind) is None:
         return None
     mixed = " " in digits and "/" in digits
     kind: Kind = "mixed" if mixed else "fraction" if "/" in digits else "number"
@@ -226,7 +226,7 @@ def _is_no_quantity(digits: str, word: str) -> bool:
     return digits in _NO_FRACTIONS or (year and word.lower() in _WORDS_BEFORE_YEAR)
 
 
-def _expression(
+def _expression_term(
     text: str, start: int, end: int, word: str, operators: Sequence[tuple[str, str, str]]
 ) -> Term | None:
     """Return numbers joined by operators, or the left side of an equation, as a term.
@@ -244,7 +244,7 @@ def _expression(
         alone = not word and _TEXT_END.match(text, end) is not None
         if " " not in run or not (alone or word.lower() in _ASKING_WORDS or word[-1:] == ":"):
             return None  # a range
-    if not equation and (_GOES_ON.match(text, end) or _SCALE.match(text, end)):
+    if not equation and (_CONTINUATION.match(text, end) or _SCALE.match(text, end)):
         return None
     return Term(start, start, end, end, "sum" if _has_plus_or_minus(run) else "product")
 
@@ -373,14 +373,14 @@ def _latexify(text: str, site: Term, rng: Rng) -> Replacement | None:
     ):
         return None  # "$ 350": a dollar sign next to a formula would open another
     before, after = text[site.left : site.start], text[site.end : site.right]
-    inner = _latex(body, site)
+    inner = _latex_formula(body, site)
     if before == "$" or after in ("$", "%"):
         escaped = before.replace("$", r"\$"), after.replace("$", r"\$").replace("%", r"\%")
         before, after, inner = "", "", escaped[0] + inner + escaped[1]
     return site.left, site.right, f"{before}${inner}${after}"
 
 
-def _latex(body: str, site: Term) -> str:
+def _latex_formula(body: str, site: Term) -> str:
     body = re.sub(r"(?<=\d),(?=\d)", "{,}", body.replace("−", "-"))
     if site.kind in ("mixed", "fraction"):
         whole, _, part = body.rpartition(" ")

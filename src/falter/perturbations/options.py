@@ -16,11 +16,11 @@ from falter.records.rng import Rng
 from falter.records.types import Choicewise, Demonstration, Edit, Prompt, Section
 from falter.text.spans import Replacement, overlaps, replace_spans
 
-_named = partial(named_regex, "perturbations")
+_bundled_regex = partial(named_regex, "perturbations")
 
 # The options of a prompt: where they are listed, and which of them refer to others
 
-Places = tuple[int, ...]
+OptionIndices = tuple[int, ...]
 
 
 def shows_labels(choice_format: str) -> bool:
@@ -90,13 +90,13 @@ def _relisted(section: Section, old: str, new: str) -> Section:
 
 # Options that refer to others: "all of the above", "both A and C", "the first option". The other
 # languages are those of the multilingual data; they name the usual closing options only.
-_PLACE_REFERENCE = _named("place_reference")
+_PLACE_REFERENCE = _bundled_regex("place_reference")
 # No pattern above or below can match without one of these words: most options end here.
 _SUSPECTS = word_set("refers_to_options")
-_ALONE = frozenset({"all", "both", "either", "four", "neither", "none", "the", "three"})
-_LONELY = _ALONE - {"the", "three", "four"}
+_GROUP_WORDS = frozenset({"all", "both", "either", "four", "neither", "none", "the", "three"})
+_LONE_GROUP_WORDS = _GROUP_WORDS - {"the", "three", "four"}
 _TOKEN = lazy_regex(r"\w+")
-_COUNTED = _named("counted")
+_COUNTED = _bundled_regex("counted")
 
 
 @lru_cache(maxsize=64)
@@ -116,7 +116,7 @@ def _label_patterns(labels: Sequence[str]) -> tuple[re.Pattern[str], re.Pattern[
     return re.compile(label), re.compile(phrase)
 
 
-def refers(text: str, labels: Sequence[str]) -> Places | None:
+def referenced_options(text: str, labels: Sequence[str]) -> OptionIndices | None:
     """Return the indices of the options that an option's text refers to; None if it refers to none.
 
     The result is empty if the text refers to a position rather than to labels ("all of the above").
@@ -132,20 +132,20 @@ def refers(text: str, labels: Sequence[str]) -> Places | None:
                 sorted({place[m.strip("()").casefold()] for m in label_pattern.findall(text)})
             )
     low = set(map(str.casefold, words))
-    if text.isascii() and low.isdisjoint(_SUSPECTS) and not low <= _ALONE:
+    if text.isascii() and low.isdisjoint(_SUSPECTS) and not low <= _GROUP_WORDS:
         return None
     if _COUNTED.search(text):
         return tuple(range(len(labels)))
     return () if _PLACE_REFERENCE.search(text) else None
 
 
-def _harmless(choices: tuple[str, ...], labels: tuple[str, ...]) -> bool:
+def _are_independent(choices: tuple[str, ...], labels: tuple[str, ...]) -> bool:
     """Return True if no word of the options shows that one option refers to others."""
     text = "\n".join(choices)
     if "(" in text or not text.isascii():
         return False
     words = set(_TOKEN.findall(text.casefold()))
-    if not words.isdisjoint(_SUSPECTS) or not words.isdisjoint(_LONELY):
+    if not words.isdisjoint(_SUSPECTS) or not words.isdisjoint(_LONE_GROUP_WORDS):
         return False
     if words.isdisjoint([label.casefold() for label in labels]):
         return True
@@ -153,26 +153,26 @@ def _harmless(choices: tuple[str, ...], labels: tuple[str, ...]) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def movable(choices: tuple[str, ...], labels: tuple[str, ...]) -> tuple[Places, ...]:
+def movable(choices: tuple[str, ...], labels: tuple[str, ...]) -> tuple[OptionIndices, ...]:
     """Return groups of options, as indices, that may change places among themselves.
 
     An option that refers to others keeps its place, and so do the options that it names. If an
     option refers to a position, the options above it stay above, and the options below it stay
     below.
     """
-    if _harmless(choices, labels) and len(set(choices)) > 1:
+    if _are_independent(choices, labels) and len(set(choices)) > 1:
         return (tuple(range(len(choices))),)
     pinned: set[int] = set()
-    walls: list[int] = []
+    boundaries: list[int] = []
     for at, text in enumerate(choices):
-        mentioned = refers(text, labels)
+        mentioned = referenced_options(text, labels)
         if mentioned is not None:
             pinned |= {at, *mentioned}
-            walls += [at] if not mentioned else []
+            boundaries += [at] if not mentioned else []
     groups: dict[int, list[int]] = {}
     for at in range(len(choices)):
         if at not in pinned:
-            groups.setdefault(sum(wall < at for wall in walls), []).append(at)
+            groups.setdefault(sum(wall < at for wall in boundaries), []).append(at)
     return tuple(tuple(g) for g in groups.values() if len({choices[i] for i in g}) > 1)
 
 
@@ -189,7 +189,7 @@ _LABEL_SCHEMES: dict[str, tuple[str, ...]] = {
 _LABEL_WORDS = {"digits": "number", "lower": "letter", "roman": "numeral", "none": "text"}
 
 
-class _Clash(Exception):
+class _LabelConflict(Exception):
     """Raised if a statement of the prompt about its labels would become false."""
 
 
@@ -212,16 +212,16 @@ def _relabelled(prompt: Prompt, style: str) -> Prompt | None:
     labels = _Relabelling(old, _LABEL_SCHEMES.get(style, old), style)
     try:
         return _with_labels(prompt, labels)
-    except _Clash:
+    except _LabelConflict:
         return None
 
 
 def _with_labels(prompt: Prompt, labels: _Relabelling) -> Prompt:
-    """Return the prompt under other labels; raise `_Clash` if they would contradict something."""
+    """Return the prompt under other labels; raise `_LabelConflict` if they contradict its text."""
     choices = prompt.choices
     new = labels.new[: len(choices)]
-    _require(not any(refers(text, prompt.labels) for text in choices))
-    _require(_distinct(choices, labels))
+    _require_consistent(not any(referenced_options(text, prompt.labels) for text in choices))
+    _require_consistent(_labels_are_distinct(choices, labels))
     if labels.style == "none":
         line = _unlabelled(prompt.choice_format)
         changed = relisted(
@@ -232,17 +232,17 @@ def _with_labels(prompt: Prompt, labels: _Relabelling) -> Prompt:
     demonstrations = tuple(
         _demonstration(example, prompt, changed, labels) for example in prompt.demonstrations
     )
-    sections = _reworded(changed.sections, labels)
+    sections = _reworded_sections(changed.sections, labels)
     return replace(changed, sections=sections, demonstrations=demonstrations)
 
 
-def _require(holds: bool) -> None:
-    """Raise `_Clash` unless the condition holds."""
+def _require_consistent(holds: bool) -> None:
+    """Raise `_LabelConflict` unless the condition holds."""
     if not holds:
-        raise _Clash
+        raise _LabelConflict
 
 
-def _distinct(choices: Sequence[str], labels: _Relabelling) -> bool:
+def _labels_are_distinct(choices: Sequence[str], labels: _Relabelling) -> bool:
     """Return True if a reply can only mean one option: no text is the label of another option."""
     texts = [choice.casefold().strip() for choice in choices]
     if labels.style == "none":
@@ -260,26 +260,26 @@ def _unlabelled(line: str) -> str:
 
 # The template's own words about labels
 
-_LETTER = _named("letter")
-_LEFT = {
+_LETTER = _bundled_regex("letter")
+_UNADAPTABLE = {
     "lower": re.compile(r"\b(?:capitals|capital\s+letters?|upper-?case)\b", re.I),
-    "": _named("letters_left"),
+    "": _bundled_regex("letters_left"),
 }
 
 
-def _reworded(sections: Iterable[Section], labels: _Relabelling) -> tuple[Section, ...]:
-    return tuple([_reworded_one(section, labels) for section in sections])
+def _reworded_sections(sections: Iterable[Section], labels: _Relabelling) -> tuple[Section, ...]:
+    return tuple([_reworded_section(section, labels) for section in sections])
 
 
-def _reworded_one(section: Section, labels: _Relabelling) -> Section:
+def _reworded_section(section: Section, labels: _Relabelling) -> Section:
     if section.kind not in ("system", "instruction", "output_format", "cue"):
         return section
     changes = _label_changes(section.text, labels)
-    _require(changes is not None)
+    _require_consistent(changes is not None)
     if not changes:
         return section
     closed = locked_spans(section)
-    _require(not any(overlaps(closed, start, end) for start, end, _ in changes))
+    _require_consistent(not any(overlaps(closed, start, end) for start, end, _ in changes))
     return replace_spans(section, changes)
 
 
@@ -301,7 +301,7 @@ def _label_changes(text: str, labels: _Relabelling) -> tuple[Replacement, ...] |
         for label in re.finditer(one_label, match[0]):
             start = match.start() + label.start()
             changes.append((start, match.start() + label.end(), new[index_of[label[0]]]))
-    unclear = _LEFT["lower" if style == "lower" else ""]
+    unclear = _UNADAPTABLE["lower" if style == "lower" else ""]
     starts = {start for start, _, _ in changes}
     if any(match.start() not in starts for match in unclear.finditer(text)):
         return None
@@ -320,7 +320,7 @@ def _demonstration(
     for section in demonstration.sections:
         if section.kind == "choices":
             choices = _listed_options(section, labels.old, before.choice_format)
-            _require(_distinct(choices, labels))
+            _require_consistent(_labels_are_distinct(choices, labels))
             block = choice_block(labels.new[: len(choices)], choices, after.choice_format)
             start = section.text.index(section.text.strip("\n"))
             end = start + len(section.text.strip("\n"))
@@ -329,21 +329,21 @@ def _demonstration(
     answer = demonstration.answer
     if before.answer_as != "text":
         answer = _relabelled_answer(answer, choices, labels)
-    return Demonstration(sections=_reworded(sections, labels), answer=answer)
+    return Demonstration(sections=_reworded_sections(sections, labels), answer=answer)
 
 
 def _listed_options(section: Section, labels: Sequence[str], line: str) -> tuple[str, ...]:
     """Return the options that a section lists.
 
-    Raise `_Clash` unless the options, listed again, give exactly the same text.
+    Raise `_LabelConflict` unless the options, listed again, give exactly the same text.
     """
     text = section.text.strip("\n")
-    _require(untouched(section) and bool(text))
+    _require_consistent(untouched(section) and bool(text))
     choices: list[str] = []
     at = 0
     for i, label in enumerate(labels):
         opened, closed = line.format(label=label, text="\0").split("\0")
-        _require(text.startswith(opened, at))
+        _require_consistent(text.startswith(opened, at))
         at += len(opened)
         following = line.format(label=labels[i + 1], text="\0") if i + 1 < len(labels) else "\0"
         end = text.find(closed + following.split("\0")[0], at) if i + 1 < len(labels) else -1
@@ -352,16 +352,16 @@ def _listed_options(section: Section, labels: Sequence[str], line: str) -> tuple
             break
         at = end + len(closed)
     choices[-1] = choices[-1].removesuffix(closed.rstrip("\n"))
-    _require(choice_block(labels[: len(choices)], choices, line) == text)
+    _require_consistent(choice_block(labels[: len(choices)], choices, line) == text)
     return tuple(choices)
 
 
 def _relabelled_answer(answer: str, choices: Sequence[str], labels: _Relabelling) -> str:
-    _require(answer in labels.old)
+    _require_consistent(answer in labels.old)
     at = labels.old.index(answer)
     if labels.style != "none":
         return labels.new[at]
-    _require(at < len(choices))
+    _require_consistent(at < len(choices))
     return choices[at]
 
 

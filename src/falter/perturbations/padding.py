@@ -23,9 +23,9 @@ def _pad(character: str, prompt: Prompt, rng: Rng, count: int) -> Prompt:
 
 # 64 characters: consonants and signs, so that they form neither words nor numbers; no brace, angle
 # bracket, backslash, backtick or quotation mark, so that nothing looks like markup.
-_RANDOM = b"bcdfghjklmnpqrstvwxzBCDFGHJKLMNPQRSTVWXZ!#$%&()*+,-./:;=?@[]^_|~"
+_RANDOM_CHARACTERS = b"bcdfghjklmnpqrstvwxzBCDFGHJKLMNPQRSTVWXZ!#$%&()*+,-./:;=?@[]^_|~"
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_TO_RANDOM = bytes.maketrans(_BASE64, _RANDOM)
+_TO_RANDOM = bytes.maketrans(_BASE64, _RANDOM_CHARACTERS)
 
 
 def _random_text(rng: Rng, count: int) -> str:
@@ -64,31 +64,31 @@ def _replace_spaces(prompt: Prompt, rng: Rng, character: str) -> Prompt:
     """
     put = _CHARACTERS[character]
     demonstrations = tuple(
-        replace(demonstration, sections=_respaced(demonstration.sections, put))
+        replace(demonstration, sections=_with_characters(demonstration.sections, put))
         for demonstration in prompt.demonstrations
     )
-    changed = prompt.with_sections(_respaced(prompt.sections, put))
+    changed = prompt.with_sections(_with_characters(prompt.sections, put))
     return replace(changed, demonstrations=demonstrations) if demonstrations else changed
 
 
-def _respaced(sections: Sequence[Section], put: str) -> tuple[Section, ...]:
-    return tuple([_with_character(section, put) for section in sections])
+def _with_characters(sections: Sequence[Section], character: str) -> tuple[Section, ...]:
+    return tuple([_with_character(section, character) for section in sections])
 
 
-def _with_character(section: Section, put: str) -> Section:
+def _with_character(section: Section, character: str) -> Section:
     """Return the section with another character in place of its spaces, outside blocked spans."""
     if section.kind == "system" or " " not in section.text:
         return section
     closed = blocked(section)
     places = uncovered((match.span() for match in _SPACE.finditer(section.text)), closed)
     if section.edits or not places:
-        return replace_spans(section, [(start, end, put) for start, end in places])
+        return replace_spans(section, [(start, end, character) for start, end in places])
     parts: list[str] = []
     done = 0
     for start, end in closed:
-        parts += (section.text[done:start].replace(" ", put), section.text[start:end])
+        parts += (section.text[done:start].replace(" ", character), section.text[start:end])
         done = end
-    text = "".join((*parts, section.text[done:].replace(" ", put)))
+    text = "".join((*parts, section.text[done:].replace(" ", character)))
     return Section(
         name=section.name,
         kind=section.kind,

@@ -75,7 +75,7 @@ def _mapped_sentences(
     sections: tuple[Section, ...], gold: str, scope: tuple[SectionKind, ...],
     patterns: tuple[str, ...], top: int, method: str,
 ) -> tuple[list[_Sentence], list[_Sentence]]:  # fmt: skip
-    places = _sentences(sections, scope, patterns)
+    places = _sentences_in_scope(sections, scope, patterns)
     texts = [sections[p.at].text[p.start : p.end] for p in places]
     summary = [gold[start:end] for start, end in sentences(gold)]
     relevance = relevance_map(summary, texts, top=top, method=method)  # type: ignore[arg-type]
@@ -103,7 +103,7 @@ def _expected_answer(prompt: Prompt) -> str:
     return prompt.target or ""
 
 
-def _sentences(
+def _sentences_in_scope(
     sections: Sequence[Section], scope: Sequence[SectionKind], patterns: Sequence[str]
 ) -> list[_Sentence]:
     """Return the sentences of all sections in scope, with a flag: the sentence may be rewritten."""
@@ -165,7 +165,7 @@ def _non_blank_flags(run: str) -> list[bool]:
     return [bool(line.strip()) for line in run.split("\n")]
 
 
-class _Part(NamedTuple):
+class _Segment(NamedTuple):
     """A segment of the template: a section's `own` words, or a name in braces for a section."""
 
     at: int
@@ -181,7 +181,7 @@ def _reword_template(
 
     Raise `NoRewrite` if the reworded template cannot replace the old one.
     """
-    parts = list(_parts(prompt.sections, scope, protect))
+    parts = list(_template_segments(prompt.sections, scope, protect))
     if not any(part.own for part in parts):
         return prompt
     whole = "".join(part.text for part in parts)
@@ -194,7 +194,7 @@ def _reword_template(
     texts = _section_texts(parts, lead + new + whole[len(lead) + len(core) :])
     sections = list(prompt.sections)
     for at, text in texts.items():
-        sections[at] = _reworded(sections[at], text)
+        sections[at] = _reworded_section(sections[at], text)
     reworded = {
         (s.name, s.text): sections[at] for at, s in enumerate(prompt.sections) if at in texts
     }
@@ -204,9 +204,9 @@ def _reword_template(
     return replace(prompt, sections=tuple(sections), demonstrations=demonstrations)
 
 
-def _parts(
+def _template_segments(
     sections: Sequence[Section], scope: Sequence[SectionKind], patterns: Sequence[str]
-) -> Iterator[_Part]:
+) -> Iterator[_Segment]:
     """Yield the template that all items share: sections out of scope become names in braces."""
     names_in_use = {
         name for s in sections if s.kind in scope for name in _BRACES.findall(s.text)
@@ -216,17 +216,17 @@ def _parts(
         text, core = section.text, section.text.strip()
         fresh = not shared or "\n" in text[: text.find(core)]
         if section.kind in scope and not core and not section.edits:
-            yield _Part(at=at, text=text, own=False)
+            yield _Segment(at=at, text=text, own=False)
             shared = shared and "\n" not in text
         elif section.kind in scope and fresh and open_core(section, patterns) is not None:
-            yield _Part(at=at, text=text, own=True)
+            yield _Segment(at=at, text=text, own=True)
             shared = "\n" not in text[text.index(core) + len(core) :]
         elif section.kind != "system":
-            yield _Part(at=at, text=_part_name(section, names_in_use), own=False)
+            yield _Segment(at=at, text=_placeholder_name(section, names_in_use), own=False)
             shared = False
 
 
-def _part_name(section: Section, names_in_use: set[str]) -> str:
+def _placeholder_name(section: Section, names_in_use: set[str]) -> str:
     plain = re.sub(r"[{}\n]", "", section.name) or "text"
     name = f"{{{plain}}}"
     while name in names_in_use:
@@ -236,17 +236,17 @@ def _part_name(section: Section, names_in_use: set[str]) -> str:
     return name
 
 
-def _section_texts(parts: Sequence[_Part], new: str) -> dict[int, str]:
+def _section_texts(parts: Sequence[_Segment], new: str) -> dict[int, str]:
     """Return the new text of every section of the template, by section index.
 
     The text is split at the names in braces. Between neighbouring sections, it is split at the same
     line break as before.
     """
     texts: dict[int, str] = {}
-    run: list[_Part] = []
+    run: list[_Segment] = []
     at = 0
     for part in (*parts, None):
-        if part is not None and not _is_name(part):
+        if part is not None and not _is_placeholder(part):
             run.append(part)
             continue
         end = len(new) if part is None else new.index(part.text, at)
@@ -256,11 +256,11 @@ def _section_texts(parts: Sequence[_Part], new: str) -> dict[int, str]:
     return texts
 
 
-def _is_name(part: _Part) -> bool:
+def _is_placeholder(part: _Segment) -> bool:
     return not part.own and part.text.startswith("{")
 
 
-def _lines_by_section(run: Sequence[_Part], text: str) -> Iterator[tuple[int, str]]:
+def _lines_by_section(run: Sequence[_Segment], text: str) -> Iterator[tuple[int, str]]:
     """Yield the sections of one run, as indices, with their lines of the new text.
 
     No two sections share a line.
@@ -275,7 +275,7 @@ def _lines_by_section(run: Sequence[_Part], text: str) -> Iterator[tuple[int, st
         at += part.text.count("\n")
 
 
-def _reworded(section: Section, text: str) -> Section:
+def _reworded_section(section: Section, text: str) -> Section:
     """Return the section with new text between its surrounding white space."""
     core, new = section.text.strip(), text.strip()
     if not new:

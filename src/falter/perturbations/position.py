@@ -30,7 +30,7 @@ from falter.records.types import Demonstration, Prompt, Section, SectionKind, Sp
 from falter.text.code import fences
 from falter.text.spans import Replacement, overlaps, replace_spans
 
-_named = partial(named_regex, "perturbations")
+_bundled_regex = partial(named_regex, "perturbations")
 
 # Bullet lists inside the sections of a prompt
 
@@ -39,15 +39,15 @@ _TEMPLATE_KINDS: tuple[SectionKind, ...] = ("instruction", "output_format")
 # "- milk", "  • milk"; not "-milk", "milk".
 _BULLET = lazy_regex(r"([ \t]*)([-*•‣◦+])[ \t]+\S")
 # Items that tell a story, or refer to each other, have an order that matters.
-_SEQUENTIAL = _named("sequential")
+_SEQUENTIAL = _bundled_regex("sequential")
 # An item whose number would be wrong in another place. "1. Rome", "(b) Rome", "iv) Rome"; not
 # "Rome", "10 Rome".
 _NUMBERED = lazy_regex(r"\W*(?:\d{1,3}[.):]|\(?(?:[a-z]|[ivx]{1,4})[.)])\s", re.IGNORECASE)
 # Words that call a list a sequence, anywhere in the template's own words.
-_IN_THIS_ORDER = _named("in_this_order")
+_IN_THIS_ORDER = _bundled_regex("in_this_order")
 # Words that call a list a sequence, in it or in its lead-in. For a list in the input, they count
 # anywhere.
-_ORDER = _named("order")
+_ORDER = _bundled_regex("order")
 # The order of lines with dates or times matters. "2024-05", "10:30"; not "May 5".
 _DATED = lazy_regex(r"\W*\d{1,4}[:/.-]\d{1,2}\b")
 # A line that goes on in the next one. "red and", "then", "("; not "red", "sand".
@@ -60,7 +60,7 @@ def bullet_lists(text: str) -> Iterator[list[Span]]:
     An item reaches to the next one, so lines nested below it belong to it. Lists in fenced code do
     not count, nor do lists whose order matters: steps, dates, "the item above".
     """
-    for items in _lists(text):
+    for items in _outermost_lists(text):
         texts = [text[start:end].lstrip(" \t-*•‣◦+") for start, end in items]
         ordered = any(map(_SEQUENTIAL.match, texts)) or all(map(_NUMBERED.match, texts))
         ordered = ordered or sum(map(bool, map(_DATED.match, texts))) > 1
@@ -68,7 +68,7 @@ def bullet_lists(text: str) -> Iterator[list[Span]]:
             yield items
 
 
-def _lists(text: str) -> Iterator[list[Span]]:
+def _outermost_lists(text: str) -> Iterator[list[Span]]:
     """Yield the outermost lists, each as item spans.
 
     A list ends at a line that is no item, not indented below an item, and not blank.
@@ -98,7 +98,7 @@ def _whole_items(items: Sequence[Sequence[int]]) -> Iterator[list[Span]]:
         yield [(start, end) for start, end in items]
 
 
-def _is_open(section: Section, parts: Sequence[Span]) -> bool:
+def _is_untouched(section: Section, parts: Sequence[Span]) -> bool:
     """Return True if nothing from the first to the last part is protected or has been edited."""
     return not overlaps(locked_spans(section), parts[0][0], parts[-1][1])
 
@@ -116,7 +116,7 @@ def _open_lists(sections: Sequence[Section], at: int) -> list[list[Span]]:
     return [
         items
         for items in bullet_lists(section.text)
-        if _is_open(section, items)
+        if _is_untouched(section, items)
         and not _ORDER.search(_with_lead_in(sections, at, items))
         and (before or "\n" in section.text[: items[0][0]])
         and (after or "\n" in section.text[items[-1][1] :])
@@ -145,7 +145,7 @@ def _neighbours(sections: Sequence[Section], at: int) -> tuple[bool, bool]:
 
 Split = Literal["marked", "paragraphs"]
 
-_MARK = _named("document_mark")
+_MARK = _bundled_regex("document_mark")
 
 
 def documents(text: str, split: Split) -> list[Span]:
@@ -171,7 +171,7 @@ def _documents_in(section: Section, split: Split) -> list[Span]:
     if section.kind != "document":
         return []
     spans = documents(section.text, split)
-    return spans if _differ(section.text, spans) and _is_open(section, spans) else []
+    return spans if _differ(section.text, spans) and _is_untouched(section, spans) else []
 
 
 def _differ(text: str, parts: Sequence[Span]) -> bool:
@@ -187,15 +187,15 @@ def placed_documents(sections: Sequence[Section]) -> tuple[Span, list[Span]] | N
     first, last = template_range(sections)
     part = sections[first:last]
     text, spans = joined_sections(part)
-    bare = [
+    unlabelled = [
         span
         for section, span in zip(part, spans, strict=True)
         if section.kind == "document" and section.text.strip()
     ]
-    apart = all("\n" in text[a[1] : b[0]] for a, b in pairwise(bare))
-    if not apart or not _differ(text, bare):
+    apart = all("\n" in text[a[1] : b[0]] for a, b in pairwise(unlabelled))
+    if not apart or not _differ(text, unlabelled):
         return None
-    for parts in (_labelled(text, bare), bare):
+    for parts in (_with_labels(text, unlabelled), unlabelled):
         if parts and reordered(part, parts, range(len(parts))[::-1]) is not None:
             return (first, last), parts
     return None
@@ -204,20 +204,20 @@ def placed_documents(sections: Sequence[Section]) -> tuple[Span, list[Span]] | N
 _LABEL_NUMBER = re.compile(r"\d+|\b[A-Z]\b|\b[ivx]+\b")
 
 
-def _labelled(text: str, bare: Sequence[Span]) -> list[Span]:
+def _with_labels(text: str, unlabelled: Sequence[Span]) -> list[Span]:
     """Return the documents' spans with their labels, on the same line or the line above.
 
     Empty unless all labels are alike, apart from their numbers.
     """
     for reach in (2, 1):
-        starts = [_line_start(text, start, reach) for start, _ in bare]
+        starts = [_line_start(text, start, reach) for start, _ in unlabelled]
         labels = {
             _LABEL_NUMBER.sub("#", text[a:b]).strip()
-            for a, (b, _) in zip(starts, bare, strict=True)
+            for a, (b, _) in zip(starts, unlabelled, strict=True)
         }
-        apart = all(a >= end for a, (_, end) in zip(starts[1:], bare[:-1], strict=True))
+        apart = all(a >= end for a, (_, end) in zip(starts[1:], unlabelled[:-1], strict=True))
         if apart and len(labels) == 1 and "".join(labels):
-            return [(a, end) for a, (_, end) in zip(starts, bare, strict=True)]
+            return [(a, end) for a, (_, end) in zip(starts, unlabelled, strict=True)]
     return []
 
 
@@ -239,38 +239,38 @@ def _line_start(text: str, at: int, lines: int) -> int:
 
 
 @lru_cache(maxsize=32)  # needed once to check that there are any, and once to draw one
-def _orders(prompt: Prompt, role: Role) -> list[Order]:
+def _allowed_moves(prompt: Prompt, role: Role) -> list[Order]:
     return allowed_orders(prompt, single_moves(template_units(prompt.sections), role))
 
 
 def _can_move(role: Role, prompt: Prompt) -> bool:
-    return bool(_orders(prompt, role))
+    return bool(_allowed_moves(prompt, role))
 
 
 @prompt_perturbation("move_context", eligible=partial(_can_move, "context"))
 def move_context(prompt: Prompt, rng: Rng) -> Prompt:
     """Moves the task's input, with its labels, to another place in the template."""
-    return rearranged(prompt, rng.choice(_orders(prompt, "context")))
+    return rearranged(prompt, rng.choice(_allowed_moves(prompt, "context")))
 
 
 @prompt_perturbation("move_output_instructions", eligible=partial(_can_move, "output"))
 def move_output_instructions(prompt: Prompt, rng: Rng) -> Prompt:
     """Moves the rules for the form of the answer to another place in the template."""
-    return rearranged(prompt, rng.choice(_orders(prompt, "output")))
+    return rearranged(prompt, rng.choice(_allowed_moves(prompt, "output")))
 
 
 # Documents and lists
 
 
-def _texts(text: str, parts: Sequence[Span]) -> list[str]:
+def _part_texts(text: str, parts: Sequence[Span]) -> list[str]:
     return [text[start:end] for start, end in parts]
 
 
-def _swapped(section: Section, lists: Sequence[Sequence[Span]], rng: Rng) -> Section:
+def _reordered(section: Section, lists: Sequence[Sequence[Span]], rng: Rng) -> Section:
     """Return the section with the parts of each list reordered; the text between parts stays."""
     changes: list[Replacement] = []
     for parts in lists:
-        texts = _texts(section.text, parts)
+        texts = _part_texts(section.text, parts)
         for (start, end), now in zip(parts, another_order(texts, rng), strict=True):
             if section.text[start:end] != texts[now]:
                 changes.append((start, end, texts[now]))
@@ -292,13 +292,13 @@ def reorder_documents(prompt: Prompt, rng: Rng, split: Split) -> Prompt:
         spans_by_section = [_documents_in(section, split) for section in sections]
         return prompt.with_sections(
             tuple(
-                _swapped(s, [spans] if spans else [], rng)
+                _reordered(s, [spans] if spans else [], rng)
                 for s, spans in zip(sections, spans_by_section, strict=True)
             )
         )
     (first, last), parts = placed
     text = "".join(section.text for section in sections[first:last])
-    order = another_order(_texts(text, parts), rng)
+    order = another_order(_part_texts(text, parts), rng)
     moved = reordered(sections[first:last], parts, order) or sections[first:last]
     return prompt.with_sections((*sections[:first], *moved, *sections[last:]))
 
@@ -312,7 +312,7 @@ def reorder_bullets(prompt: Prompt, rng: Rng) -> Prompt:
     """Reorders the items of bullet lists; nested lines move with their item."""
     sections = prompt.sections
     return prompt.with_sections(
-        tuple(_swapped(s, _open_lists(sections, at), rng) for at, s in enumerate(sections))
+        tuple(_reordered(s, _open_lists(sections, at), rng) for at, s in enumerate(sections))
     )
 
 
@@ -352,5 +352,5 @@ def mixed_positions(prompt: Prompt, rng: Rng) -> Prompt:
     together = allowed_orders(
         prompt, double_moves(template_units(prompt.sections), "context", "output")
     )
-    orders = together or _orders(prompt, "context") or _orders(prompt, "output")
+    orders = together or _allowed_moves(prompt, "context") or _allowed_moves(prompt, "output")
     return rearranged(prompt, rng.choice(orders)) if orders else prompt

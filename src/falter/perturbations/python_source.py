@@ -32,38 +32,38 @@ class Code:
 
     def __init__(self, text: str, tree: ast.Module) -> None:
         self.text, self.tree = text, tree
-        self._by_kind: dict[type[ast.AST], list[ast.AST]] = {}
+        self._nodes_by_kind: dict[type[ast.AST], list[ast.AST]] = {}
         for node in _walk(tree):
-            self._by_kind.setdefault(type(node), []).append(node)
-        self._lines = [0, *(m.end() for m in re.finditer("\n", text))]
-        self._plain = text.isascii()
+            self._nodes_by_kind.setdefault(type(node), []).append(node)
+        self._line_starts = [0, *(m.end() for m in re.finditer("\n", text))]
+        self._is_ascii = text.isascii()
         values = (statement.value for statement in self.all(ast.Expr))
         self.docstrings = frozenset(id(value) for value in values if _is_text(value))
 
     def all(self, kind: type[N]) -> list[N]:
         """Return all nodes of a kind, outer ones first."""
-        return cast(list[N], self._by_kind.get(kind, []))
+        return cast(list[N], self._nodes_by_kind.get(kind, []))
 
     def line_start(self, line: int) -> int:
         """Return the offset of a line, counted from 1; the end of the text for lines after it."""
-        return self._lines[line - 1] if line <= len(self._lines) else len(self.text)
+        return self._line_starts[line - 1] if line <= len(self._line_starts) else len(self.text)
 
-    def _at(self, line: int, column: int) -> int:
+    def _offset(self, line: int, column: int) -> int:
         """Return the character offset of a line and a column as `ast` counts them."""
         start = self.line_start(line)
         # `ast` counts columns in bytes of UTF-8, which are characters in ASCII alone.
-        if self._plain:
+        if self._is_ascii:
             return start + column
         head = self.text[start : self.line_start(line + 1)].encode()[:column]
         return start + len(head.decode(errors="ignore"))
 
     def start(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> int:
         """Return the offset at which a node begins."""
-        return self._at(node.lineno, node.col_offset)
+        return self._offset(node.lineno, node.col_offset)
 
     def end(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> int:
         """Return the offset at which a node ends."""
-        return self._at(node.end_lineno or node.lineno, node.end_col_offset or 0)
+        return self._offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
 
     @cached_property
     def strings(self) -> list[ast.JoinedStr | ast.Constant]:
@@ -111,11 +111,11 @@ def code_of(text: str) -> Code | None:
 
     The last block of the text may lack its body.
     """
-    tree = _tree(text)
+    tree = _parsed(text)
     if tree is None and _OPEN_BLOCK.search(text):
         indent = re.findall(r"^([ \t]*)(?:async[ ]+)?(?:def|class)\b", text, re.MULTILINE)
         if indent:
-            tree = _tree(f"{text.rstrip()}\n{indent[-1]}    pass\n")
+            tree = _parsed(f"{text.rstrip()}\n{indent[-1]}    pass\n")
     return None if tree is None else Code(text, tree)
 
 
@@ -123,7 +123,7 @@ def code_of(text: str) -> Code | None:
 _OPEN_BLOCK = re.compile(r":[ \t]*(?:#[^\n]*)?(?:\n\s*(?:#[^\n]*)?)*\Z")
 
 
-def _tree(text: str) -> ast.Module | None:
+def _parsed(text: str) -> ast.Module | None:
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -140,7 +140,7 @@ _MAX_PARSED_ENDS = (
 
 
 @lru_cache(maxsize=512)
-def regions(text: str) -> tuple[Span, ...]:
+def python_spans(text: str) -> tuple[Span, ...]:
     """Return the spans of a text that are Python.
 
     They are its fenced blocks, the whole text, or the text from the first definition on.
@@ -208,14 +208,14 @@ def renames(sources: tuple[str, ...], around: tuple[str, ...]) -> Renames:
     """
     pieces = [code for text in sources if (code := code_of(text)) is not None]
     context = [code for text in around if (code := code_of(text)) is not None]
-    everything = [*pieces, *context]
-    if any(node.id in _REFLECTING for code in everything for node in code.all(ast.Name)):
+    all_code = [*pieces, *context]
+    if any(node.id in _REFLECTING for code in all_code for node in code.all(ast.Name)):
         return Renames({}, frozenset())
     names = {name for code in pieces for name in _defined_names(code)}
     methods = frozenset(name for code in pieces for name in _method_names(code))
     by_name = methods | {arg.arg for code in pieces for arg in code.all(ast.arg)}
-    refused = {name for code in everything for name in _fixed_names(code, names, by_name)}
-    refused |= {name for code in everything for name in _foreign_attributes(code, methods)}
+    refused = {name for code in all_code for name in _fixed_names(code, names, by_name)}
+    refused |= {name for code in all_code for name in _foreign_attributes(code, methods)}
     converted = {name: camel(name) for name in sorted(names - refused)}
     chosen = {old: new for old, new in converted.items() if new is not None}
     words = {word for text in (*sources, *around) for word in _WORD.findall(text)}
@@ -288,7 +288,7 @@ def _imported_names(code: Code) -> Iterable[str]:
 
 
 # "self.", "Solution().", "cls."; not "items." or "f(Stack).", whose class is not known.
-_BASE = re.compile(r"(?:\bself|\bcls|\b[A-Z]\w*(?:\(\))?)\.\Z")
+_OWN_RECEIVER = re.compile(r"(?:\bself|\bcls|\b[A-Z]\w*(?:\(\))?)\.\Z")
 
 
 def _foreign_attributes(code: Code, methods: frozenset[str]) -> set[str]:
@@ -301,7 +301,7 @@ def _foreign_attributes(code: Code, methods: frozenset[str]) -> set[str]:
 
 def _is_own_receiver(before: str) -> bool:
     """Return True if the text ends in `self.`, `cls.`, `Name.` or `Name().`."""
-    return _BASE.search(before, max(0, len(before) - 80)) is not None
+    return _OWN_RECEIVER.search(before, max(0, len(before) - 80)) is not None
 
 
 def _method_names(code: Code) -> set[str]:

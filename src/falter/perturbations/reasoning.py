@@ -8,13 +8,13 @@ from functools import lru_cache, partial
 
 from falter.perturbations.additions import answer_phrase, framed, with_instruction
 from falter.perturbations.base import has_body, prompt_perturbation
-from falter.perturbations.options import is_listed, refers, relisted, target_of
+from falter.perturbations.options import is_listed, referenced_options, relisted, target_of
 from falter.records.ids import digest
 from falter.records.lazy_regex import named_regex
 from falter.records.rng import Rng
 from falter.records.types import Prompt
 
-_named = partial(named_regex, "perturbations")
+_bundled_regex = partial(named_regex, "perturbations")
 
 
 # Elimination
@@ -29,11 +29,11 @@ def _wrong_options(
     Options that refer to others, or that read like the correct one, are left out. Empty if the
     correct option refers to others.
     """
-    if refers(choices[right], labels) is not None:
+    if referenced_options(choices[right], labels) is not None:
         return ()
     right_text = choices[right].casefold()
     wrong = [i for i, text in enumerate(choices) if text.casefold() != right_text]
-    wrong = [i for i in wrong if refers(choices[i], labels) is None]
+    wrong = [i for i in wrong if referenced_options(choices[i], labels) is None]
     return tuple(sorted(wrong, key=choices.__getitem__))
 
 
@@ -47,7 +47,7 @@ def _can_eliminate(prompt: Prompt) -> bool:
 
 
 _SENTENCE = re.compile(r"[^.?!\n]+(?:[?!.\n]|\Z)")
-_DENIAL = _named("denial")
+_DENIAL = _bundled_regex("denial")
 
 
 def _is_negated_question(prompt: Prompt) -> bool:
@@ -104,7 +104,7 @@ def elimination_control(prompt: Prompt, rng: Rng) -> Prompt:
 
 # A stray answer
 
-_PLAIN_NUMBER = _named("plain_number")
+_PLAIN_NUMBER = _bundled_regex("plain_number")
 _OPPOSITES = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
 
 

@@ -23,7 +23,7 @@ from falter.records.rng import Rng
 from falter.records.types import Effect, Prompt, Recipe, Section, SectionKind, Step, VariantStatus
 from falter.text.words import sentences
 
-_FORM = "name, or name:parameter=value,parameter=value"
+_STEP_FORM = "name, or name:parameter=value,parameter=value"
 
 
 def resolve_step(name: str, params: Mapping[str, Any] | None = None) -> Step:
@@ -56,7 +56,7 @@ def parse_step(text: str) -> Step:
     """
     name, colon, rest = text.strip().partition(":")
     if not name or (colon and not rest):
-        raise InvalidValue("step", text, _FORM)
+        raise InvalidValue("step", text, _STEP_FORM)
     perturbation = perturbations.get(name)
     params: dict[str, Any] = {}
     for part in rest.split(",") if rest else ():
@@ -64,7 +64,7 @@ def parse_step(text: str) -> Step:
         if not equals:
             key, equals, value = _parameter_with(perturbation, key), "=", key
         if not key or not equals or key in params:
-            raise InvalidValue("step", text, _FORM)
+            raise InvalidValue("step", text, _STEP_FORM)
         declared = {parameter.name: parameter for parameter in perturbation.parameters}
         if key not in declared:
             raise UnknownName(f"parameter of {name}", key, declared)
@@ -247,13 +247,13 @@ def perturb_demonstration(
 
 def _item_step(step: Step) -> Step | None:
     """Return the step restricted to the sections of an item; None if it concerns other sections."""
-    kinds = _kinds(step.params.get("scope", ()))
-    if not kinds or not _kinds(perturbations.get(step.name).scope):
+    kinds = _item_kinds(step.params.get("scope", ()))
+    if not kinds or not _item_kinds(perturbations.get(step.name).scope):
         return None
     return replace(step, params={**step.params, "scope": kinds})
 
 
-def _kinds(scope: Sequence[SectionKind]) -> tuple[SectionKind, ...]:
+def _item_kinds(scope: Sequence[SectionKind]) -> tuple[SectionKind, ...]:
     return tuple(kind for kind in scope if kind in ("input", "document"))
 
 
@@ -267,13 +267,13 @@ def everyday_name(recipe: Recipe) -> str:
 
     Empty for the baseline. A step whose perturbation is not installed keeps its own name.
     """
-    names = [_title(step.name) for step in recipe.steps]
+    names = [_perturbation_title(step.name) for step in recipe.steps]
     names += [setting.title for setting in settings_of(recipe)]
     *others, last = names or [""]
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _title(name: str) -> str:
+def _perturbation_title(name: str) -> str:
     try:
         return getattr(perturbations.get(name), "title", name)
     except UnknownName:
@@ -291,15 +291,15 @@ class Advice(NamedTuple):
     recipes: tuple[str, ...]
 
 
-_BUNDLED = table("advice.json")
+_ADVICE_TABLE = table("advice.json")
 RECIPE_SETS: dict[str, tuple[str, ...]] = {
-    name: tuple(recipes.split()) for name, recipes in _BUNDLED["recipe_sets"].items()
+    name: tuple(recipes.split()) for name, recipes in _ADVICE_TABLE["recipe_sets"].items()
 }
 """Recipes by the name of a set. Alone in a list of recipes, that name stands for the whole set."""
 DEFAULT_RECIPES = RECIPE_SETS["brittlebench"]
 ADVICE = tuple(
     Advice(entry["trait"], entry["why"], tuple(entry["recipes"].split()))
-    for entry in _BUNDLED["advice"]
+    for entry in _ADVICE_TABLE["advice"]
 )
 """Advice, in the order in which it is given."""
 

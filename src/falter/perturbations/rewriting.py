@@ -35,11 +35,11 @@ _MAX_LISTED, _MAX_LISTED_CHARACTERS = 40, 120
 # A rewrite has to keep every number as it is written, those of dates and times included. "3.5",
 # "10:30", "1/2"; not "3.", "x".
 _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
-_QUESTION = ("?", "？", "؟")
+_QUESTION_MARKS = ("?", "？", "؟")
 _SPACE = re.compile(r"\s+")
 
 
-def _request(asking: str, text: str, patterns: Sequence[str] | None) -> Prompt:
+def _request_prompt(asking: str, text: str, patterns: Sequence[str] | None) -> Prompt:
     """Return one user turn with the instruction, and the text between tags.
 
     There is no system message, because not all servers accept one. With `patterns`, even an empty
@@ -67,7 +67,7 @@ def _lost_piece(text: str, new: str, patterns: Sequence[str] = ()) -> str | None
     White space does not count, nor does the number of occurrences: a second mention may well become
     a pronoun. A lost question mark counts, because the question has then usually been answered.
     """
-    if text.rstrip().endswith(_QUESTION) and not any(map(new.__contains__, _QUESTION)):
+    if text.rstrip().endswith(_QUESTION_MARKS) and not any(map(new.__contains__, _QUESTION_MARKS)):
         return text.rstrip()[-1]
     after = _SPACE.sub("", new)
     for piece in _pieces(text, patterns):
@@ -252,7 +252,7 @@ class RewritePerturbation(Described):
         """Return the prompt that asks a model for a rewrite of the text."""
         own = {name: value for name, value in asked.items() if name != "protect"}
         patterns = asked.get("protect", ())
-        return _request(self._ask(**own), text, patterns if self.keeps else None)
+        return _request_prompt(self._ask(**own), text, patterns if self.keeps else None)
 
     def problem(self, text: str, new: str, asked: Mapping[str, Any]) -> str | None:
         """Return the reason why a rewrite of the text cannot be used, or None."""
@@ -302,14 +302,14 @@ class RewritePerturbation(Described):
 
         def rewritten(text: str, **overrides: Any) -> str:
             asked = usual | overrides
-            return self._text_of(
+            return self._rewrite_text(
                 Wanted(perturbation=self, text=text, asked=asked, draw=self._draw, answers=answers)
             )
 
         after = self._change(prompt, rewritten, rng, **full)
         return with_last_turn(conversation, prompt, after)
 
-    def _text_of(self, wanted: Wanted) -> str:
+    def _rewrite_text(self, wanted: Wanted) -> str:
         """Return the text of a rewrite.
 
         Raise `UsageError` if no rewrite was prepared, and `NoRewrite` if it is unusable.
@@ -380,7 +380,7 @@ def put(section: Section, rewrites: Sequence[Replacement], *, whole: bool = Fals
         if whole:
             changes += [(start, end, new)] if new != old else []
         else:
-            changes += [(start + a, start + b, words) for a, b, words in _changes(old, new)]
+            changes += [(start + a, start + b, words) for a, b, words in _word_changes(old, new)]
     after = replace_spans(section, changes)
     for start, end in section.protected:
         if text[start:end] not in after.text:
@@ -389,12 +389,12 @@ def put(section: Section, rewrites: Sequence[Replacement], *, whole: bool = Fals
 
 
 # Words with the white space before them; scripts without spaces are split into characters.
-_PIECE = re.compile(r"\s*(?:[A-Za-z0-9\u00c0-\u024f\u0370-\u052f'’-]+|\S)|\s+")
+_WORD_PIECE = re.compile(r"\s*(?:[A-Za-z0-9\u00c0-\u024f\u0370-\u052f'’-]+|\S)|\s+")
 
 
-def _changes(old: str, new: str) -> Iterator[Replacement]:
+def _word_changes(old: str, new: str) -> Iterator[Replacement]:
     """Yield the differences between two texts, word by word."""
-    before, after = _PIECE.findall(old), _PIECE.findall(new)
+    before, after = _WORD_PIECE.findall(old), _WORD_PIECE.findall(new)
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     starts = [0]
     for piece in before:

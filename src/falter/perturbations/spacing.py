@@ -23,12 +23,12 @@ from falter.records.types import Span
 from falter.text.spans import Replacement, uncovered
 from falter.text.words import kept_words, sentences
 
-_named = partial(named_regex, "perturbations")
+_bundled_regex = partial(named_regex, "perturbations")
 
 _SPACED_WORD = re.compile(r"[^\W\d_]+(['’][^\W\d_]+)?")
 # Japanese is written without spaces, so what must stay whole is found by its characters:
 # negation, exception, quantity, comparison and numbers.
-_JAPANESE_KEPT = _named("japanese_kept")
+_JAPANESE_KEPT = _bundled_regex("japanese_kept")
 
 
 class _ScannedText(NamedTuple):
@@ -148,7 +148,7 @@ _SPACE_GAP = re.compile(r" (?<=\S )(?=\S)")  # one space between two things
 _WIDE_GAP = re.compile(r"(?<=[、。，．！？；：」』）])(?=[^\s、。，．！？；：」』）])")
 _BEFORE_MISSING = re.compile(r"(?:[^\W_]{2}[.,;:!?…]|[^\W_]\))\Z")  # a mark, not a label's
 _BREAKABLE_LEFT = "\"'”’»)]、。，．！？；：」』）.,;:!?…"
-_NO_BREAK = _named("no_break")
+_NO_BREAK = _bundled_regex("no_break")
 _TEXT_LINE = re.compile(r"[^\n]*\n?")
 
 
@@ -215,11 +215,11 @@ def whitespace(text: str, site: Span, rng: Rng, kind: str) -> Replacement:
 
 # Noise at punctuation marks
 
-_MARK = _named("punctuation")
+_PUNCTUATION = _bundled_regex("punctuation")
 
 
 def _mark_sites(text: str, blocked: Sequence[Span]) -> list[tuple[int, str]]:
-    marks = uncovered((match.span() for match in _MARK.finditer(text)), blocked)
+    marks = uncovered((match.span() for match in _PUNCTUATION.finditer(text)), blocked)
     sites: list[tuple[int, str]] = []
     previous = -1
     for start, end in marks:
@@ -248,7 +248,7 @@ _SWAPS = dict(zip(",;:.!、，。．！？；：،؛؟", ";,;!.，、．。!?;:,
 #   space), if white space or the end follows;
 # - a mark of a script without such spaces;
 # - an opening mark of Spanish.
-_LONE = _named("lone")
+_LONE_MARK = _bundled_regex("lone")
 _DIGIT_NEXT = re.compile(r"\s*\d")
 _CLOSERS = "\"'”’»)]"
 
@@ -266,7 +266,7 @@ def loose_marks(text: str, blocked: Sequence[Span]) -> list[Span]:
 def _find_loose_marks(text: str) -> Iterator[Span]:
     """Yield the punctuation marks that carry no meaning."""
     stops: frozenset[int] | None = None
-    for match in _LONE.finditer(text):
+    for match in _LONE_MARK.finditer(text):
         at = match.start()
         if text[at] == ".":
             stops = _full_stops(text) if stops is None else stops
@@ -326,14 +326,14 @@ def word_split(text: str, site: Span, rng: Rng, language: str) -> Replacement | 
     return start, end, f"{head} {tail}"
 
 
-def _joints(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+def _mergeable_gaps(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
     words = without_symbols(text, plain_words(text, blocked, language), language)
     gaps = ((a[1], b[0]) for a, b in pairwise(words))
     free = [(end, start) for end, start in gaps if start - end == 1 and text[end] == " "]
     return uncovered(free, blocked)
 
 
-@site_perturbation("word_merge", sites=_joints)
+@site_perturbation("word_merge", sites=_mergeable_gaps)
 def word_merge(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Joins neighbouring words by removing the single space between them.
 

@@ -146,7 +146,7 @@ def spelling(text: str, site: Span, rng: Rng, language: str) -> Replacement | No
 # wrong. `bench/human_typos_fit.py` fits the rates.
 
 
-PLACES = ("first", "second", "early", "middle", "late", "last", "end")
+WORD_PLACES = ("first", "second", "early", "middle", "late", "last", "end")
 _MAX_HUMAN_ATTEMPTS = 8
 _SHORT_WORD_LETTERS = 7
 _ATTESTED_SHARE = 0.5  # of the words whose misspellings are known, this share gets a known one
@@ -158,7 +158,7 @@ def place_of(at: int, length: int) -> str:
     if at >= length:
         return "end"
     if at < 2:
-        return PLACES[at]
+        return WORD_PLACES[at]
     if at == length - 1:
         return "last"
     return ("early", "middle", "late")[min(2, 3 * at // length)]
@@ -170,7 +170,7 @@ def band_of(length: int) -> str:
 
 
 @cache
-def _model() -> Mapping[str, Any]:
+def _typo_model() -> Mapping[str, Any]:
     fitted: dict[str, Any] = table("human_typos_en.json")
     return fitted
 
@@ -179,9 +179,9 @@ _MAX_WORD_LETTERS = 64
 
 
 @cache
-def _rates(start: str) -> tuple[tuple[str, float], ...]:
+def _edit_rates(start: str) -> tuple[tuple[str, float], ...]:
     """Return the edits whose key begins with `start`, such as `add a`, each with its rate."""
-    rates = _model()["rates"]
+    rates = _typo_model()["rates"]
     return tuple(
         (key.partition(">")[2], rate) for key, rate in rates.items() if key.startswith(f"{start}>")
     )
@@ -190,19 +190,19 @@ def _rates(start: str) -> tuple[tuple[str, float], ...]:
 @cache
 def length_weights() -> Sequence[float]:
     """Return relative frequencies of misspelling for words of 0, 1, … 16 letters or more."""
-    weights: Mapping[str, float] = _model()["lengths"]
+    weights: Mapping[str, float] = _typo_model()["lengths"]
     return tuple(weights[str(max(2, length))] for length in range(17))
 
 
-def _candidates(word: str) -> Iterator[Candidate]:
+def _weighted_edits(word: str) -> Iterator[Candidate]:
     """Yield every single edit of a word in small letters, with its weight."""
-    places = _model()["places"]
+    places = _typo_model()["places"]
     near = keyboard("en")
     padded, length = f"^{word}", len(word)
     for at in range(length + 1):
-        place, before = PLACES.index(place_of(at, length)), padded[at]
+        place, before = WORD_PLACES.index(place_of(at, length)), padded[at]
         head, rest = word[:at], word[at:]
-        for new, rate in _rates(f"add {before}"):
+        for new, rate in _edit_rates(f"add {before}"):
             if new == rest[:1]:
                 continue
             slip = new in near.get(before, "") or new in near.get(rest[:1], "")
@@ -210,15 +210,15 @@ def _candidates(word: str) -> Iterator[Candidate]:
         if at == length:
             return
         letter = rest[0]
-        for new, rate in _rates(f"replace {letter}"):
+        for new, rate in _edit_rates(f"replace {letter}"):
             slip = new in near.get(letter, "")
             yield head + new + rest[1:], rate * places["replace"][place], slip
-        for _, rate in _rates(f"double {letter}"):
+        for _, rate in _edit_rates(f"double {letter}"):
             yield head + letter + rest, rate * places["add"][place], False
         double = letter if rest[1:2] == letter else ""
-        for _, rate in _rates(f"drop {double}{letter}"):
+        for _, rate in _edit_rates(f"drop {double}{letter}"):
             yield head + rest[1:], rate * places["drop"][place], False
-        for _, rate in _rates(f"swap {rest[:2]}"):
+        for _, rate in _edit_rates(f"swap {rest[:2]}"):
             yield head + rest[1] + letter + rest[2:], rate * places["swap"][place], True
 
 
@@ -226,7 +226,7 @@ def _candidates(word: str) -> Iterator[Candidate]:
 def _weighted_misspellings(word: str, kind: str) -> tuple[Sequence[str], Sequence[float]]:
     """Return the misspellings of a word, and the cumulative sums of their weights."""
     weights: dict[str, float] = {}
-    for spelling, weight, slip in _candidates(word):
+    for spelling, weight, slip in _weighted_edits(word):
         if kind == "all" or slip == (kind == "slip"):
             weights[spelling] = weights.get(spelling, 0.0) + weight
     weights.pop(word, None)
@@ -244,12 +244,12 @@ def _attested_misspellings(word: str) -> tuple[Sequence[str], Sequence[float]]:
     if not known:
         return (), ()
     spellings, sums = _weighted_misspellings(word, "all")
-    weights = dict(zip(spellings, _differences(sums), strict=True))
+    weights = dict(zip(spellings, _single_weights(sums), strict=True))
     rare = min(weights.values(), default=1.0)
     return tuple(known), tuple(accumulate(weights.get(spelling, rare) for spelling in known))
 
 
-def _differences(sums: Sequence[float]) -> Iterator[float]:
+def _single_weights(sums: Sequence[float]) -> Iterator[float]:
     before = 0.0
     for value in sums:
         yield value - before
@@ -265,7 +265,7 @@ def _draw_spelling(spellings: Sequence[str], sums: Sequence[float], rng: Rng) ->
 
 def misspelt_by_model(word: str, rng: Rng, kind: str = "all") -> str | None:
     """Return a word in small letters with one to three edits; None if it has none."""
-    shares = _model()["edits"][band_of(len(word))]
+    shares = _typo_model()["edits"][band_of(len(word))]
     u, edits = rng.random(), 1
     while edits < len(shares) and u > sum(shares[:edits]):
         edits += 1
@@ -313,7 +313,7 @@ class _HumanTypos(SitePerturbation):
         ours = {parameter.name: parameter for parameter in self.parameters}
         order = ("dose", "count", "kind", "protect", "scope", "language")
         self.parameters = tuple(ours[name] for name in order)
-        self._own = ("language",)
+        self._own_names = ("language",)
 
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
         full = checked_parameters(self, params)
@@ -324,7 +324,7 @@ class _HumanTypos(SitePerturbation):
             edits_left = floor(DOSES[full["dose"]] * words + chance)
         if not edits_left:
             return prompt
-        own = {name: full[name] for name in self._own}
+        own = {name: full[name] for name in self._own_names}
         found = self._find_sites(prompt, full, own)
         places = [(at, site) for at, sites in found for site in sites]
         weights, draw = length_weights(), rng.random
@@ -367,7 +367,7 @@ def _correctable(language: str) -> re.Pattern[str]:
 _AUXILIARIES = frozenset({"been", "being", "is", "was", "were"})
 # A share of something (*half if the balls*) or a condition with a number (*of 20 people vote*)
 # would read as another sentence.
-_SHARE = named_regex("perturbations", "share")
+_SHARE_NOUN = named_regex("perturbations", "share")
 
 
 def _corrected_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
@@ -379,19 +379,19 @@ def _corrected_sites(text: str, blocked: Sequence[Span], language: str) -> list[
     spans = [match.span() for match in _correctable(language).finditer(text)]
     found = uncovered(spans, blocked) if spans else spans
     found = uncovered(found, spelt_spans(text, language)) if found else found
-    shares = [match.span() for match in _SHARE.finditer(text)] if found else []
+    shares = [match.span() for match in _SHARE_NOUN.finditer(text)] if found else []
     if shares:
         found = [span for span in found if not overlaps(shares, *span)]
     words = {text[start:end] for start, end in found}
     if not all(word.islower() for word in words):
-        found = [span for span in found if _differs(text[span[0] : span[1]], known)]
+        found = [span for span in found if _has_correction(text[span[0] : span[1]], known)]
     if words.isdisjoint(_AUXILIARIES):
         return found
     passives = passive_auxiliaries(text, language)
     return [span for span in found if not overlaps(passives, *span)] if passives else found
 
 
-def _differs(word: str, known: Mapping[str, Sequence[str]]) -> bool:
+def _has_correction(word: str, known: Mapping[str, Sequence[str]]) -> bool:
     """Return True if a correction changes the word: a *May* that begins a sentence stays *May*."""
     return any(capitalised_like(word, wrong) != word for wrong in known[word.lower()])
 

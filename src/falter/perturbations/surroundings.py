@@ -27,7 +27,7 @@ _COMPARED_KINDS: tuple[SectionKind, ...] = (
 )
 
 
-KINDS = ("chunks", "disclaimer", "exchanges", "header", "quoted", "signature")
+PIECE_KINDS = ("chunks", "disclaimer", "exchanges", "header", "quoted", "signature")
 
 
 @cache
@@ -61,10 +61,10 @@ def _unrelated(kind: str, prompt: Prompt) -> list[Any]:
 
 # A mail around the request
 
-_PARTS = ("disclaimer", "header", "quoted", "signature")
+_MAIL_PARTS = ("disclaimer", "header", "quoted", "signature")
 
 
-def _mail(prompt: Prompt, part: str) -> tuple[int, dict[str, list[str]]]:
+def _mail_texts(prompt: Prompt, part: str) -> tuple[int, dict[str, list[str]]]:
     """Return the index of the request's section, and by part the texts that may be put around it.
 
     There are no texts if the prompt has options, or if the request does not end as a sentence. Each
@@ -75,23 +75,23 @@ def _mail(prompt: Prompt, part: str) -> tuple[int, dict[str, list[str]]]:
         return 0, {}
     body = [s.text if s.kind != "system" else "" for s in prompt.sections]
     before, after = "".join(body[:at]), "".join(body[at + 1 :])
-    places = {name: not after or after.startswith("\n") for name in _PARTS}
+    places = {name: not after or after.startswith("\n") for name in _MAIL_PARTS}
     places["header"] = not before or before.endswith("\n")
     if not body[at].rstrip().endswith((".", "?", "!")):
         return 0, {}
-    wanted = _PARTS if part == "any" else (part,)
+    wanted = _MAIL_PARTS if part == "any" else (part,)
     pieces = {name: _unrelated(name, prompt) for name in wanted if places[name]}
     return at, {name: found for name, found in pieces.items() if found}
 
 
 @prompt_perturbation(
     "email_noise",
-    eligible=lambda prompt, part, language: bool(_mail(prompt, part)[1]),
+    eligible=lambda prompt, part, language: bool(_mail_texts(prompt, part)[1]),
     unless=about_the_text,
 )
 def email_noise(prompt: Prompt, rng: Rng, part: str, language: str) -> Prompt:
     """Puts a part of a mail around the request: a subject, a signature, an older mail below it."""
-    at, pieces = _mail(prompt, part)
+    at, pieces = _mail_texts(prompt, part)
     name = rng.choice(tuple(pieces))
     piece, text = rng.choice(pieces[name]), prompt.sections[at].text
     start, end = len(text) - len(text.lstrip()), len(text.rstrip())
@@ -130,7 +130,7 @@ def earlier_turns(prompt: Prompt, rng: Rng, turns: int, language: str) -> Prompt
 # More documents
 
 
-def _documents(prompt: Prompt) -> tuple[list[int], str]:
+def _document_sections(prompt: Prompt) -> tuple[list[int], str]:
     """Return the indices of the documents' sections, and the white space between two of them.
 
     Both are empty if other text is between documents, such as their numbers.
@@ -142,13 +142,13 @@ def _documents(prompt: Prompt) -> tuple[list[int], str]:
 
 
 def _can_add(prompt: Prompt, count: int, place: str, language: str) -> bool:
-    return bool(_documents(prompt)[0]) and bool(_unrelated("chunks", prompt))
+    return bool(_document_sections(prompt)[0]) and bool(_unrelated("chunks", prompt))
 
 
 @prompt_perturbation("document_noise", eligible=_can_add, unless=about_the_text)
 def document_noise(prompt: Prompt, rng: Rng, count: int, place: str, language: str) -> Prompt:
     """Puts documents among the others that have nothing to do with the question."""
-    (own, gap), chunks = _documents(prompt), _unrelated("chunks", prompt)
+    (own, gap), chunks = _document_sections(prompt), _unrelated("chunks", prompt)
     places = {"begin": own[:1], "end": [own[-1] + 1], "between": own[1:]}[place]
     new: dict[int, list[Section]] = {}
     for n in islice(rng.order(len(chunks)), count):

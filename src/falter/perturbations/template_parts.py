@@ -16,12 +16,12 @@ from falter.records.rng import Rng
 from falter.records.types import Prompt, Section, Span
 from falter.text.spans import Replacement, added, overlaps, replace_spans
 
-_named = partial(named_regex, "perturbations")
+_bundled_regex = partial(named_regex, "perturbations")
 
 Role = Literal["instruction", "context", "output", "cue"]
 _RANK: dict[Role, int] = {"instruction": 0, "context": 1, "output": 2, "cue": 3}
-_SUBSTITUTED = ("input", "document", "choices")
-_OUTPUT = "output_format_added"
+_SUBSTITUTED_KINDS = ("input", "document", "choices")
+_ADDED_FORMAT = "output_format_added"
 Order = tuple[int, ...]
 
 
@@ -55,7 +55,7 @@ def template_range(sections: Sequence[Section]) -> tuple[int, int]:
 
 
 def _is_frame(section: Section) -> bool:
-    return section.kind == "added" and section.name not in (_OUTPUT, _MOVED)
+    return section.kind == "added" and section.name not in (_ADDED_FORMAT, _MOVED)
 
 
 _MOVED = "moved"
@@ -97,11 +97,11 @@ def _roles(sections: Sequence[Section], spans: Sequence[Span], lines: Sequence[S
     Substituted text keeps its lines together: they all take the strongest role of any of them.
     """
     roles: list[Role] = ["instruction"] * len(lines)
-    cores = (_core(s.text, at) for s, (at, _) in zip(sections, spans, strict=True))
+    cores = (_stripped_span(s.text, at) for s, (at, _) in zip(sections, spans, strict=True))
     lines_of_section = [_touched_lines(core, lines) for core in cores]
     for section, section_lines in zip(sections, lines_of_section, strict=True):
         for at in section_lines:
-            roles[at] = max(roles[at], _role(section), key=_RANK.__getitem__)
+            roles[at] = max(roles[at], _section_role(section), key=_RANK.__getitem__)
     cue = cue_at(sections)
     if cue is not None:
         start, end = cue_line(sections[cue].text)
@@ -111,7 +111,7 @@ def _roles(sections: Sequence[Section], spans: Sequence[Span], lines: Sequence[S
     for _ in sections:
         before = list(roles)
         for section, section_lines in zip(sections, lines_of_section, strict=True):
-            if section.kind in _SUBSTITUTED and section_lines:
+            if section.kind in _SUBSTITUTED_KINDS and section_lines:
                 strongest = max((roles[at] for at in section_lines), key=_RANK.__getitem__)
                 for at in section_lines:
                     roles[at] = strongest
@@ -120,7 +120,7 @@ def _roles(sections: Sequence[Section], spans: Sequence[Span], lines: Sequence[S
     return roles
 
 
-def _core(text: str, shift: int) -> Span:
+def _stripped_span(text: str, shift: int) -> Span:
     """Return the span of the text without surrounding white space, moved by `shift`."""
     end = len(text.rstrip())
     return shift + min(end, len(text) - len(text.lstrip())), shift + end
@@ -132,10 +132,10 @@ def _touched_lines(span: Span, lines: Sequence[Span]) -> list[int]:
     return [i for i, (a, b) in enumerate(lines) if a < end and start < b] if start < end else []
 
 
-def _role(section: Section) -> Role:
-    if section.kind == "output_format" or section.name == _OUTPUT:
+def _section_role(section: Section) -> Role:
+    if section.kind == "output_format" or section.name == _ADDED_FORMAT:
         return "output"
-    return "context" if section.kind in _SUBSTITUTED else "instruction"
+    return "context" if section.kind in _SUBSTITUTED_KINDS else "instruction"
 
 
 # A line that heads what follows. "Question:", "Input text:"; not "Question: why", "12".
@@ -214,11 +214,11 @@ def allowed_orders(prompt: Prompt, orders: Iterable[Order]) -> list[Order]:
         order
         for order in orders
         if _keeps_contexts(parts, pointing, order)
-        and _rearranged(prompt.sections, order) is not None
+        and _rearranged_sections(prompt.sections, order) is not None
     ]
 
 
-_PLACE_WORD = _named("place_word")
+_PLACE_WORD = _bundled_regex("place_word")
 
 
 def _has_place_word(text: str, unit: Unit) -> bool:
@@ -238,12 +238,12 @@ def rearranged(prompt: Prompt, order: Order) -> Prompt:
 
     Demonstrations with the same template get the same order.
     """
-    sections = _rearranged(prompt.sections, order) or prompt.sections
+    sections = _rearranged_sections(prompt.sections, order) or prompt.sections
     roles = [unit.role for unit in template_units(prompt.sections)]
     demonstrations = []
     for demonstration in prompt.demonstrations:
         same = [unit.role for unit in template_units(demonstration.sections)] == roles
-        moved = _rearranged(demonstration.sections, order) if same else None
+        moved = _rearranged_sections(demonstration.sections, order) if same else None
         demonstrations.append(
             demonstration if moved is None else replace(demonstration, sections=moved)
         )
@@ -256,7 +256,7 @@ def template_units(sections: tuple[Section, ...]) -> tuple[Unit, ...]:
     return units(sections[first:last])
 
 
-def _rearranged(sections: tuple[Section, ...], order: Order) -> tuple[Section, ...] | None:
+def _rearranged_sections(sections: tuple[Section, ...], order: Order) -> tuple[Section, ...] | None:
     first, last = template_range(sections)
     part = sections[first:last]
     moved = reordered(part, [(u.start, u.end) for u in units(part)], order)
@@ -273,7 +273,7 @@ def reordered(
     text.
     """
     _, spans = joined_sections(sections)
-    pieces = list(_pieces(_flow(parts, order, spans[-1][1] if spans else 0), spans))
+    pieces = list(_pieces(_moved_spans(parts, order, spans[-1][1] if spans else 0), spans))
     homes = {at: _home(sections[at], [p for p in pieces if p[0] == at]) for at, _, _ in pieces}
     out: list[Section] = []
     for piece in pieces:
@@ -286,7 +286,7 @@ def reordered(
     return (*out, *(s for i, s in enumerate(sections) if i not in homes))
 
 
-def _flow(parts: Sequence[Span], order: Sequence[int], length: int) -> Iterator[Span]:
+def _moved_spans(parts: Sequence[Span], order: Sequence[int], length: int) -> Iterator[Span]:
     """Yield spans of the old text in their new order."""
     at = 0
     for place, now in enumerate(order):

@@ -81,15 +81,15 @@ class Style(NamedTuple):
     lines: bool = False
 
 
-SCHEMAS = ("parameters", "input_schema", "inputSchema")  # OpenAI, Anthropic, MCP
-LISTS = ("tools", "functions")
+SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema")  # OpenAI, Anthropic, MCP
+LIST_KEYS = ("tools", "functions")
 # Most texts describe no tools: one search for a schema spares them all the parsing.
 _CUE = re.compile(r'"(?:parameters|input_schema|inputSchema)"\s*:\s*\{')
 _START = re.compile(r'[\[{](?=\s{0,40}["{])')
 # Strings, marks, and the rest, each as it is written: "1.0" must not become 1, nor "\u00e9" é.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _MAX_STARTS = 200  # places in a text where JSON could begin
-_MAX_DEPTH = 40  # the parser of `_node` recurses
+_MAX_DEPTH = 40  # the parser of `_parse_node` recurses
 
 
 def tool_blocks(text: str) -> list[tuple[Span, Node]]:
@@ -105,7 +105,7 @@ def tool_blocks(text: str) -> list[tuple[Span, Node]]:
         end = None if start < at else _end_of_json(text, start)
         if end is None:
             continue
-        node = _node(_TOKEN.findall(text, start, end)[::-1])
+        node = _parse_node(_TOKEN.findall(text, start, end)[::-1])
         if tools_in(node):
             found.append(((start, end), node))
             at = end
@@ -138,22 +138,22 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_without_duplicates)
 
 
-def _node(tokens: list[str]) -> Node:
+def _parse_node(tokens: list[str]) -> Node:
     """Return the value at the end of the reversed tokens, and remove its tokens."""
     token = tokens.pop()
     if token == "[":
-        return Array(tuple(_values_until("]", tokens, _node)))
+        return Array(tuple(_parse_values("]", tokens, _parse_node)))
     if token == "{":
-        return Object(tuple(_values_until("}", tokens, _pair)))
+        return Object(tuple(_parse_values("}", tokens, _parse_pair)))
     return Leaf(token)
 
 
-def _pair(tokens: list[str]) -> tuple[str, Node]:
+def _parse_pair(tokens: list[str]) -> tuple[str, Node]:
     key, _ = tokens.pop(), tokens.pop()
-    return key, _node(tokens)
+    return key, _parse_node(tokens)
 
 
-def _values_until(mark: str, tokens: list[str], take: Callable[[list[str]], T]) -> Iterator[T]:
+def _parse_values(mark: str, tokens: list[str], take: Callable[[list[str]], T]) -> Iterator[T]:
     """Yield values, each parsed by `take`, up to the closing mark."""
     while tokens[-1] != mark:
         if tokens[-1] == ",":
@@ -171,7 +171,7 @@ def is_tool(node: Node) -> bool:
     if isinstance(inner, Object):
         return is_tool(inner)
     named = isinstance(node.get("name"), Leaf)
-    return named and any(isinstance(node.get(key), Object) for key in SCHEMAS)
+    return named and any(isinstance(node.get(key), Object) for key in SCHEMA_KEYS)
 
 
 def tools_in(node: Node) -> tuple[Node, ...]:
@@ -184,7 +184,7 @@ def tools_in(node: Node) -> tuple[Node, ...]:
     if isinstance(node, Array):
         return node.items if node.items and all(map(is_tool, node.items)) else ()
     if isinstance(node, Object):
-        lists = (node.get(key) for key in LISTS)
+        lists = (node.get(key) for key in LIST_KEYS)
         return next(
             (tools for one in lists if isinstance(one, Array) and (tools := tools_in(one))), ()
         )

@@ -29,7 +29,7 @@ def tools_at(prompt: Prompt) -> list[int]:
 
 
 @cache
-def _pool() -> tuple[tuple[str, str, frozenset[str]], ...]:
+def _tool_pool() -> tuple[tuple[str, str, frozenset[str]], ...]:
     """Return the name, text and stems of each tool that was written for falter."""
     pool = table("tools.json")["pool"]
     return tuple((tool["name"], json_line(tool), _stems(json_line(tool))) for tool in pool)
@@ -49,20 +49,20 @@ def _stems(text: str) -> frozenset[str]:
     return frozenset(word[:5] for word in words) - _COMMON_STEMS
 
 
-def _unrelated(prompt: Prompt) -> list[tuple[str, str]]:
+def _unrelated_tools(prompt: Prompt) -> list[tuple[str, str]]:
     """Return the name and text of each tool of the pool that shares no stem with the prompt."""
     told = frozenset[str]().union(*(_stems(s.text) for s in prompt.sections))
-    return [(name, text) for name, text, stems in _pool() if not stems & told]
+    return [(name, text) for name, text, stems in _tool_pool() if not stems & told]
 
 
 def _can_add(prompt: Prompt, count: int, place: str) -> bool:
-    return bool(tools_at(prompt)) and bool(_unrelated(prompt))
+    return bool(tools_at(prompt)) and bool(_unrelated_tools(prompt))
 
 
 @prompt_perturbation("tool_extra", eligible=_can_add)
 def tool_extra(prompt: Prompt, rng: Rng, count: int, place: str) -> Prompt:
     """Offers more tools, which have nothing to do with the conversation."""
-    pool, own = _unrelated(prompt), tools_at(prompt)
+    pool, own = _unrelated_tools(prompt), tools_at(prompt)
     more = [
         replace(added(f"tool:{name}", text, "tool"), opens=True)
         for name, text in (pool[n] for n in islice(rng.order(len(pool)), count))
@@ -84,26 +84,26 @@ _TELLING = re.compile(r"_|[a-z][A-Z]")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 
-def _named(tool: Mapping[str, Any], what: str) -> Iterator[str]:
+def _names_in(tool: Mapping[str, Any], what: str) -> Iterator[str]:
     """Yield the names that `what` selects: of the tool, of its parameters, or both."""
     if what != "parameters":
         yield tool["name"]
     if what != "tools":
-        yield from _parameters(tool.get("parameters"))
+        yield from _parameter_names(tool.get("parameters"))
 
 
-def _parameters(schema: Any) -> Iterator[str]:
+def _parameter_names(schema: Any) -> Iterator[str]:
     """Yield the names of the parameters in a schema, at every level."""
     if isinstance(schema, list):
         for inner in schema:
-            yield from _parameters(inner)
+            yield from _parameter_names(inner)
     elif isinstance(schema, dict):
         known = schema.get("properties")
         if isinstance(known, dict):
             yield from known
             schema = {**schema, "properties": list(known.values())}
         for inner in schema.values():
-            yield from _parameters(inner) if isinstance(inner, (dict, list)) else ()
+            yield from _parameter_names(inner) if isinstance(inner, (dict, list)) else ()
 
 
 def _synonym(name: str) -> str | None:
@@ -128,7 +128,7 @@ def _cased(word: str, like: str) -> str:
     return word.capitalize() if like[:1].isupper() else word
 
 
-def _new_names(prompt: Prompt, what: str, way: str) -> dict[str, str]:
+def _new_by_old_name(prompt: Prompt, what: str, way: str) -> dict[str, str]:
     """Return the new name of each tool or parameter, by its old name.
 
     A new name is not in use yet. Names in locked sections stay. Empty if an earlier step has
@@ -136,8 +136,8 @@ def _new_names(prompt: Prompt, what: str, way: str) -> dict[str, str]:
     """
     at = tools_at(prompt)
     held = [s.text for s in prompt.sections if s.edits or s.protected]
-    open_tools = [json.loads(prompt.sections[n].text) for n in at if not _locked(prompt, n)]
-    names = list(dict.fromkeys(name for tool in open_tools for name in _named(tool, what)))
+    open_tools = [json.loads(prompt.sections[n].text) for n in at if not _is_locked(prompt, n)]
+    names = list(dict.fromkeys(name for tool in open_tools for name in _names_in(tool, what)))
     tools = {tool["name"] for tool in open_tools}
     kept = set(re.findall(r"[\w-]+", "\n".join(held)))
     taken = set(re.findall(r"[\w-]+", "\n".join(s.text for s in prompt.sections)))
@@ -152,37 +152,37 @@ def _new_names(prompt: Prompt, what: str, way: str) -> dict[str, str]:
     return {} if prompt.renames else pairs
 
 
-def _locked(prompt: Prompt, at: int) -> bool:
+def _is_locked(prompt: Prompt, at: int) -> bool:
     section = prompt.sections[at]
     return bool(section.edits or section.protected)
 
 
-@prompt_perturbation("tool_names", eligible=lambda p, **how: bool(_new_names(p, **how)))
+@prompt_perturbation("tool_names", eligible=lambda p, **how: bool(_new_by_old_name(p, **how)))
 def tool_names(prompt: Prompt, rng: Rng, what: str, way: str) -> Prompt:
     """Gives tools and what they take other names, in earlier calls and the system turn too.
 
     Descriptions and types stay. Answers are compared under the old names.
     """
-    pairs = _new_names(prompt, what, way)
+    pairs = _new_by_old_name(prompt, what, way)
     sections = tuple(
-        section if section.edits or section.protected else _renamed(section, pairs)
+        section if section.edits or section.protected else _renamed_section(section, pairs)
         for section in prompt.sections
     )
     renames = tuple((new, old) for old, new in pairs.items())
     return replace(prompt, sections=sections, renames=renames)
 
 
-def _renamed(section: Section, pairs: Mapping[str, str]) -> Section:
+def _renamed_section(section: Section, pairs: Mapping[str, str]) -> Section:
     """Return the section of a tool, a call or the system message with new names."""
     text = section.text
     if section.kind == "tool" and text:
         tool = json.loads(text)
         new = {**tool, "name": pairs.get(tool["name"], tool["name"])}
-        new["parameters"] = _in_schema(tool.get("parameters"), pairs)
-        text = json_line(_in_words(new, pairs))
+        new["parameters"] = _renamed_schema(tool.get("parameters"), pairs)
+        text = json_line(_renamed_descriptions(new, pairs))
     elif section.kind == "call":
         call = json.loads(text)
-        arguments = _in_arguments(call["arguments"], pairs)
+        arguments = _renamed_arguments(call["arguments"], pairs)
         text = json_line({**call, "name": pairs.get(call["name"], call["name"]),
                           "arguments": arguments})  # fmt: skip
     elif section.kind == "system":
@@ -192,38 +192,38 @@ def _renamed(section: Section, pairs: Mapping[str, str]) -> Section:
     return put(section, [(0, len(section.text), text)])
 
 
-def _in_schema(schema: Any, pairs: Mapping[str, str]) -> Any:
+def _renamed_schema(schema: Any, pairs: Mapping[str, str]) -> Any:
     """Return the schema with new names for its parameters, at every level."""
     if isinstance(schema, list):
-        return [_in_schema(inner, pairs) for inner in schema]
+        return [_renamed_schema(inner, pairs) for inner in schema]
     if not isinstance(schema, dict):
         return schema
-    new = {key: _in_schema(value, pairs) for key, value in schema.items()}
+    new = {key: _renamed_schema(value, pairs) for key, value in schema.items()}
     known, required = schema.get("properties"), schema.get("required")
     if isinstance(known, dict):
-        new["properties"] = {pairs.get(k, k): _in_schema(v, pairs) for k, v in known.items()}
+        new["properties"] = {pairs.get(k, k): _renamed_schema(v, pairs) for k, v in known.items()}
     if isinstance(required, list):
         new["required"] = [pairs.get(name, name) for name in required if isinstance(name, str)]
     return new
 
 
-def _in_arguments(value: Any, pairs: Mapping[str, str]) -> Any:
+def _renamed_arguments(value: Any, pairs: Mapping[str, str]) -> Any:
     if isinstance(value, list):
-        return [_in_arguments(inner, pairs) for inner in value]
+        return [_renamed_arguments(inner, pairs) for inner in value]
     if isinstance(value, dict):
-        return {pairs.get(k, k): _in_arguments(v, pairs) for k, v in value.items()}
+        return {pairs.get(k, k): _renamed_arguments(v, pairs) for k, v in value.items()}
     return value
 
 
-def _in_words(value: Any, pairs: Mapping[str, str]) -> Any:
+def _renamed_descriptions(value: Any, pairs: Mapping[str, str]) -> Any:
     """Return the value of a tool, with new names in its descriptions."""
     if isinstance(value, list):
-        return [_in_words(inner, pairs) for inner in value]
+        return [_renamed_descriptions(inner, pairs) for inner in value]
     if isinstance(value, dict):
         return {
             k: _renamed_in_prose(v, pairs)
             if k == "description" and isinstance(v, str)
-            else _in_words(v, pairs)
+            else _renamed_descriptions(v, pairs)
             for k, v in value.items()
         }
     return value

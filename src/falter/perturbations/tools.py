@@ -11,8 +11,8 @@ from falter.perturbations.base import locked_spans, prompt_perturbation
 from falter.perturbations.template_parts import another_order
 from falter.perturbations.tool_json import (
     COMPACT,
-    LISTS,
-    SCHEMAS,
+    LIST_KEYS,
+    SCHEMA_KEYS,
     SPACED,
     STYLES,
     Array,
@@ -49,7 +49,7 @@ class _Block(NamedTuple):
     node: Node
 
 
-def _blocks(prompt: Prompt) -> list[_Block]:
+def _tool_blocks(prompt: Prompt) -> list[_Block]:
     """Return the tools of a prompt that may be written anew.
 
     Empty if the prompt is about its JSON, or if the answer copies from it.
@@ -60,19 +60,19 @@ def _blocks(prompt: Prompt) -> list[_Block]:
         closed = locked_spans(section)
         blocks = tool_blocks(section.text) if section.kind != "choices" else []
         found += [_Block(at, span, node) for span, node in blocks if not overlaps(closed, *span)]
-        around.append(_without(section.text, [span for span, _ in blocks]))
+        around.append(_without_spans(section.text, [span for span, _ in blocks]))
     target = prompt.target if isinstance(prompt.target, str) else ""
-    copied = "{" in target and any(_text(prompt, b).find(target.strip()) >= 0 for b in found)
+    copied = "{" in target and any(_block_text(prompt, b).find(target.strip()) >= 0 for b in found)
     return [] if copied or any(map(_ABOUT_JSON.search, around)) else found
 
 
-def _without(text: str, spans: Sequence[Span]) -> str:
+def _without_spans(text: str, spans: Sequence[Span]) -> str:
     """Return the text without these spans, a space in place of each."""
     edges = [0, *(edge for span in spans for edge in span), len(text)]
     return " ".join(text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True))
 
 
-def _text(prompt: Prompt, block: _Block) -> str:
+def _block_text(prompt: Prompt, block: _Block) -> str:
     return prompt.sections[block.section].text[slice(*block.span)]
 
 
@@ -92,12 +92,12 @@ def _reordered(node: Node, rng: Rng) -> Node:
     if isinstance(node, Array):
         return Array(tuple(_reordered(item, rng) for item in _shuffled(node.items, rng)))
     if not is_tool(node):
-        return with_values(node, lambda k, v: _reordered(v, rng) if k in LISTS else v)
+        return with_values(node, lambda k, v: _reordered(v, rng) if k in LIST_KEYS else v)
 
     def change(key: str, value: Node) -> Node:
         if key == "function":
             return _reordered(value, rng)
-        return _schema(value, rng) if key in SCHEMAS else value
+        return _reordered_schema(value, rng) if key in SCHEMA_KEYS else value
 
     return with_values(node, change)
 
@@ -109,27 +109,27 @@ def _shuffled(nodes: Sequence[Node], rng: Rng) -> Sequence[Node]:
     return [nodes[n] for n in another_order(texts, rng)]
 
 
-def _schema(node: Node, rng: Rng) -> Node:
+def _reordered_schema(node: Node, rng: Rng) -> Node:
     """Return a JSON schema with its properties in another order, at every level."""
-    return with_values(node, lambda key, value: _part(key, value, rng))
+    return with_values(node, lambda key, value: _reordered_value(key, value, rng))
 
 
-def _part(key: str, value: Node, rng: Rng) -> Node:
+def _reordered_value(key: str, value: Node, rng: Rng) -> Node:
     if key in ("properties", "$defs", "definitions") and isinstance(value, Object):
-        inner = with_values(value, lambda _, schema: _schema(schema, rng))
+        inner = with_values(value, lambda _, schema: _reordered_schema(schema, rng))
         if not isinstance(inner, Object) or key != "properties" or len(inner.pairs) < 2:
             return inner
         order = another_order([name for name, _ in inner.pairs], rng)
         return Object(tuple(inner.pairs[n] for n in order))
     if key == "required" and isinstance(value, Array):
         return Array(tuple(_shuffled(value.items, rng)))
-    return _schema(value, rng) if key in ("items", "anyOf", "oneOf", "allOf") else value
+    return _reordered_schema(value, rng) if key in ("items", "anyOf", "oneOf", "allOf") else value
 
 
 def _can_reorder(prompt: Prompt, blocks: Sequence[_Block]) -> bool:
     if _order_matters(prompt):
         return False
-    several = any(len(run) > 1 for run in _runs(prompt, blocks))
+    several = any(len(run) > 1 for run in _adjacent_blocks(prompt, blocks))
     several = several or sum(prompt.sections[b.section].kind == "tool" for b in blocks) > 1
     return several or any(_has_order(node) for block in blocks for _, node in nodes(block.node))
 
@@ -141,7 +141,7 @@ def _has_order(node: Node) -> bool:
     return several or len(tools_in(node)) > 1
 
 
-def _runs(prompt: Prompt, blocks: Sequence[_Block]) -> list[list[_Block]]:
+def _adjacent_blocks(prompt: Prompt, blocks: Sequence[_Block]) -> list[list[_Block]]:
     """Return the blocks in runs: tools with nothing but white space between them."""
     runs: list[list[_Block]] = []
     for block in blocks:
@@ -199,7 +199,7 @@ def _other_stop(blocks: Sequence[_Block]) -> bool | None:
 # Layout
 
 
-def _fitting(prompt: Prompt, run: Sequence[_Block]) -> tuple[Style, ...]:
+def _fitting_styles(prompt: Prompt, run: Sequence[_Block]) -> tuple[Style, ...]:
     """Return the layouts that a run of blocks may have.
 
     One line only, if there are several blocks or if the line begins a quote, a list item or a
@@ -230,7 +230,7 @@ def other_spelling(name: str) -> str | None:
     return None
 
 
-def _named(block: Node) -> Iterator[str]:
+def _tool_names(block: Node) -> Iterator[str]:
     """Yield the names of tools and of their parameters."""
     for _, node in nodes(block):
         if isinstance(node, Object):
@@ -247,7 +247,7 @@ def _renames(prompt: Prompt, blocks: Sequence[_Block]) -> Mapping[str, str]:
     Empty if a spelling is in use, or if options or locked sections contain one of the names. Empty,
     too, if the prompt has a schema or a program.
     """
-    names = dict.fromkeys(name for block in blocks for name in _named(block.node))
+    names = dict.fromkeys(name for block in blocks for name in _tool_names(block.node))
     pairs = {name: new for name in names if (new := other_spelling(name)) is not None}
     every = "\n".join((*(s.text for s in prompt.sections), *_demonstration_texts(prompt)))
     taken = set(re.findall(r"\w+", every))
@@ -268,7 +268,7 @@ def _demonstration_texts(prompt: Prompt) -> Iterator[str]:
         yield prompt.target
 
 
-def _renamed(prompt: Prompt, pairs: Mapping[str, str]) -> Prompt:
+def _renamed_prompt(prompt: Prompt, pairs: Mapping[str, str]) -> Prompt:
     """Return the prompt, its demonstrations and its target with new names."""
     pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, pairs))})\b")
 
@@ -292,7 +292,7 @@ def _renamed(prompt: Prompt, pairs: Mapping[str, str]) -> Prompt:
 
 
 def _can_write_anew(prompt: Prompt, way: str) -> bool:
-    blocks = _blocks(prompt)
+    blocks = _tool_blocks(prompt)
     offered = [b for b in blocks if prompt.sections[b.section].kind == "tool"]
     if offered and way in ("draw", "layout") and len(offered) == len(blocks):
         return way == "draw" and (_can_reorder(prompt, blocks) or _other_stop(blocks) is not None)
@@ -311,16 +311,16 @@ def tool_schema(prompt: Prompt, rng: Rng, way: str) -> Prompt:
     descriptions mean nothing; where a text counts tools, they stay in their order. `names` has to
     be asked for: it spells names in another way, in the whole prompt and in its answer.
     """
-    blocks = _blocks(prompt)
+    blocks = _tool_blocks(prompt)
     if way == "names":
-        return _renamed(prompt, _renames(prompt, blocks))
+        return _renamed_prompt(prompt, _renames(prompt, blocks))
     reorders = way in ("draw", "order") and _can_reorder(prompt, blocks)
     stop = _other_stop(blocks) if way in ("draw", "descriptions") else None
     only = all(prompt.sections[block.section].kind == "tool" for block in blocks)
     if way == "draw" and rng.below(2) and (reorders or not only):
         stop = None
     changes: dict[int, list[tuple[int, int, str]]] = {}
-    for run in _runs(prompt, blocks):
+    for run in _adjacent_blocks(prompt, blocks):
         offered = prompt.sections[run[0].section].kind == "tool"
         must = not reorders and stop is None
         style = SPACED if offered else _style(prompt, run, way, rng, must=must)
@@ -355,10 +355,10 @@ def _style(prompt: Prompt, run: Sequence[_Block], way: str, rng: Rng, *, must: b
     - `way="draw"`: a random layout, different from the current one if `must`.
     - otherwise: the current layout.
     """
-    own = style_of(_text(prompt, run[0]), run[0].node)
+    own = style_of(_block_text(prompt, run[0]), run[0].node)
     if way not in ("draw", "layout"):
         return own
-    styles = _fitting(prompt, run)
+    styles = _fitting_styles(prompt, run)
     others = [style for style in styles if style != own]
     return rng.choice(others if must or way == "layout" else styles)
 
@@ -376,13 +376,13 @@ def _with_changes(prompt: Prompt, changes: Mapping[int, Sequence[tuple[int, int,
         real = [change for change in some if text[change[0] : change[1]] != change[2]]
         sections[at] = replace_spans(sections[at], real)
     shown = tuple(
-        replace(d, sections=tuple(_swapped(section, swaps) for section in d.sections))
+        replace(d, sections=tuple(_with_texts_swapped(section, swaps) for section in d.sections))
         for d in prompt.demonstrations
     )
     return replace(prompt, sections=tuple(sections), demonstrations=shown)
 
 
-def _swapped(section: Section, swaps: Mapping[str, str]) -> Section:
+def _with_texts_swapped(section: Section, swaps: Mapping[str, str]) -> Section:
     spans = [span for span, _ in tool_blocks(section.text)]
     found = [(a, b, swaps[section.text[a:b]]) for a, b in spans if section.text[a:b] in swaps]
     return replace_spans(section, [one for one in found if section.text[one[0] : one[1]] != one[2]])

@@ -16,7 +16,7 @@ from falter.text.spans import added, overlaps, replace_spans
 from falter.text.words import sentences
 
 
-def _lead(sections: tuple[Section, ...]) -> str:
+def _leading_lines(sections: tuple[Section, ...]) -> str:
     """Return the template's own lines before the substituted text.
 
     Empty if there are no such lines, or if they cannot be separated.
@@ -35,7 +35,7 @@ def _can_place(prompt: Prompt, place: str) -> bool:
     if place == "user":
         filled = {section.kind == "system" for section in prompt.sections if section.text.strip()}
         return len(filled) == 2  # a system message, and something else
-    return _without_lead(prompt.sections, _lead(prompt.sections)) is not None
+    return _without_lead(prompt.sections, _leading_lines(prompt.sections)) is not None
 
 
 def _without_lead(sections: tuple[Section, ...], lead: str) -> tuple[Section, ...] | None:
@@ -90,7 +90,7 @@ def role_placement(prompt: Prompt, rng: Rng, place: str) -> Prompt:
     """
     if place == "user":
         return prompt.with_sections(tuple(_as_user(prompt.sections)))
-    lead = _lead(prompt.sections)
+    lead = _leading_lines(prompt.sections)
     rest = _without_lead(prompt.sections, lead) or prompt.sections
     start = next((n for n, s in enumerate(rest) if s.kind != "system"), 0)
     gap = "\n\n" if any(s.text.strip() for s in rest[:start]) else ""
@@ -123,14 +123,14 @@ _REPLIES = (
 )  # fmt: skip
 _MIN_WORDS = 4  # words of a sentence; fewer may be the number of a list, or an initial
 # A line of a chat or a log: a turn among such lines would read as one of them.
-_RECORD = re.compile(r"^(?:\W?\d{1,2}:\d\d\b|[A-Z][^\n:]{0,40}: )", re.MULTILINE)
+_RECORD_LINE = re.compile(r"^(?:\W?\d{1,2}:\d\d\b|[A-Z][^\n:]{0,40}: )", re.MULTILINE)
 _MIN_RECORD_LINES = 3
 
 
-def _cuts(prompt: Prompt) -> list[tuple[int, int, int]]:
+def _split_places(prompt: Prompt) -> list[tuple[int, int, int]]:
     """Return places to split the request: section, end of one piece, start of the next."""
     cuts: list[tuple[int, int, int]] = []
-    lead = _lead(prompt.sections)
+    lead = _leading_lines(prompt.sections)
     rest = _without_lead(prompt.sections, lead)
     if rest is not None and lead:
         pairs = enumerate(zip(prompt.sections, rest, strict=True))
@@ -139,7 +139,7 @@ def _cuts(prompt: Prompt) -> list[tuple[int, int, int]]:
         before = sum(gone for _, gone in changed[:-1])
         cuts.append((at, max(0, len(lead) - before), gone))
     at_input = prose_at(prompt)
-    if at_input is not None and _may_be_cut(prompt.sections[at_input]):
+    if at_input is not None and _can_be_split(prompt.sections[at_input]):
         section = prompt.sections[at_input]
         closed = protected_spans(prompt, section)
         cuts += [
@@ -153,12 +153,12 @@ def _cuts(prompt: Prompt) -> list[tuple[int, int, int]]:
     return cuts
 
 
-def _may_be_cut(section: Section) -> bool:
-    return not section.edits and len(_RECORD.findall(section.text)) < _MIN_RECORD_LINES
+def _can_be_split(section: Section) -> bool:
+    return not section.edits and len(_RECORD_LINE.findall(section.text)) < _MIN_RECORD_LINES
 
 
 def _can_shard(prompt: Prompt, turns: int, way: str) -> bool:
-    return bool(_cuts(prompt)) and not any(s.kind == "reply" for s in prompt.sections)
+    return bool(_split_places(prompt)) and not any(s.kind == "reply" for s in prompt.sections)
 
 
 @prompt_perturbation("sharded_turns", eligible=_can_shard)
@@ -168,12 +168,12 @@ def sharded_turns(prompt: Prompt, rng: Rng, turns: int, way: str) -> Prompt:
     Cut are the instruction from the rest, and the sentences of the input from each other, where it
     is no chat or log. Between two turns the assistant says that it listens.
     """
-    cuts = _cuts(prompt)
+    cuts = _split_places(prompt)
     chosen = sorted(islice(rng.order(len(cuts)), turns - 1))
     out: list[Section] = []
     for at, section in enumerate(prompt.sections):
         own = [cuts[n][1:] for n in chosen if cuts[n][0] == at]
-        for n, piece in enumerate(_pieces(section, own)):
+        for n, piece in enumerate(_section_pieces(section, own)):
             if n and way == "turns":
                 out.append(added("sharded_turns", f"\n\n{rng.choice(_REPLIES)}\n\n", "reply"))
             elif n:
@@ -183,7 +183,7 @@ def sharded_turns(prompt: Prompt, rng: Rng, turns: int, way: str) -> Prompt:
     return prompt.with_sections(tuple(out))
 
 
-def _pieces(section: Section, cuts: Sequence[Span]) -> list[Section | None]:
+def _section_pieces(section: Section, cuts: Sequence[Span]) -> list[Section | None]:
     """Return the pieces of a section, without the white space between them.
 
     The longest piece keeps the section's name. An empty piece is None.
@@ -193,7 +193,7 @@ def _pieces(section: Section, cuts: Sequence[Span]) -> list[Section | None]:
     spans = list(zip(starts, ends, strict=True))
     home = max(spans, key=lambda span: span[1] - span[0])
     return [
-        _cut_to(section, span)
+        _subsection(section, span)
         if span == home
         else added(f"{section.name}_{n}", text[slice(*span)], section.kind)
         if span[0] < span[1]
@@ -202,7 +202,7 @@ def _pieces(section: Section, cuts: Sequence[Span]) -> list[Section | None]:
     ]
 
 
-def _cut_to(section: Section, span: Span) -> Section:
+def _subsection(section: Section, span: Span) -> Section:
     gone = [(0, span[0], ""), (span[1], len(section.text), "")]
     return replace_spans(section, [change for change in gone if change[0] < change[1]])
 

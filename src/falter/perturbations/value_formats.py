@@ -35,7 +35,7 @@ Forms = Mapping[str, str]  # the same value in each style
 Read = Callable[[re.Match[str]], Forms]
 
 
-def _dates(match: re.Match[str]) -> Forms:
+def _date_forms(match: re.Match[str]) -> Forms:
     """Return the date in each style; empty if there is no such day."""
     found = match.groupdict()
     name, year = found.get("month"), found.get("year")
@@ -51,7 +51,7 @@ def _dates(match: re.Match[str]) -> Forms:
     return {**named, "iso": day.isoformat()}
 
 
-def _times(match: re.Match[str]) -> Forms:
+def _time_forms(match: re.Match[str]) -> Forms:
     """Return the time in the 12-hour and 24-hour styles, if both are certain."""
     hour, minute, half = int(match["hour"]), match["minute"] or "00", match["half"]
     if int(minute) > 59:
@@ -63,12 +63,12 @@ def _times(match: re.Match[str]) -> Forms:
     return {"24": match[0], **({"12": f"{short} pm"} if 13 <= hour <= 23 else {})}
 
 
-def _unchanged(match: re.Match[str]) -> Forms:
+def _unchanged_form(match: re.Match[str]) -> Forms:
     """Return the span unchanged, because it may be a time of the day or a score."""
     return {"24": match[0]}
 
 
-def _numbers(match: re.Match[str]) -> Forms:
+def _number_forms(match: re.Match[str]) -> Forms:
     plain = match[0].replace(",", "")
     return {"plain": plain, "grouped": re.sub(r"\d+", _grouped, plain, count=1)}
 
@@ -77,7 +77,7 @@ def _grouped(match: re.Match[str]) -> str:
     return f"{int(match[0]):,}"
 
 
-def _units(match: re.Match[str]) -> Forms:
+def _unit_forms(match: re.Match[str]) -> Forms:
     number, unit = match["value"], match["unit"]
     if unit in _SYMBOLS:
         return {"word": match[0], "symbol": f"{number} {_SYMBOLS[unit]}"}
@@ -92,23 +92,23 @@ _NUMBER = r"[1-9]\d{0,2}(?:,\d{3})*(?:\.\d+)?|\d+(?:\.\d+)?"
 _DAY_HALF = r"[ap](?:\.m\.(?=[?!,;)]| [a-z])|\.?m\b)"
 _COUNTED = "euros|dollars|pounds|people|inhabitants"
 _UNIT = "|".join(sorted((*_SYMBOLS, *_UNITS), key=len, reverse=True))
-_KINDS: tuple[tuple[str, str, Read], ...] = (
+_VALUE_KINDS: tuple[tuple[str, str, Read], ...] = (
     # "2024-05-01"; "the 3rd of May 2024", "3 May"; "May 3, 2024", "May 3"
-    ("date", rf"\b{_YEAR}-(?P<number>\d\d)-(?P<day>\d\d)\b", _dates),
-    ("date", rf"\b(?:the )?{_DAY} (?:of )?(?P<month>{_MONTH})\b(?:,? {_YEAR}\b)?", _dates),
-    ("date", rf"\b(?P<month>{_MONTH}) {_DAY}\b(?:,? {_YEAR}\b)?", _dates),
+    ("date", rf"\b{_YEAR}-(?P<number>\d\d)-(?P<day>\d\d)\b", _date_forms),
+    ("date", rf"\b(?:the )?{_DAY} (?:of )?(?P<month>{_MONTH})\b(?:,? {_YEAR}\b)?", _date_forms),
+    ("date", rf"\b(?P<month>{_MONTH}) {_DAY}\b(?:,? {_YEAR}\b)?", _date_forms),
     # "7 pm", "7:30 pm"; "19:30" after *at*, *by* and the like; any other "7:30" stays
-    ("time", rf"\b(?P<hour>\d{{1,2}})(?::(?P<minute>\d\d))? ?(?P<half>{_DAY_HALF})", _times),
-    ("time", rf"{_BEHIND_TIMES}(?P<hour>\d\d):(?P<minute>\d\d)(?P<half>)\b", _times),
-    ("time", r"(?<![\d:])\d{1,2}:\d\d\b", _unchanged),
+    ("time", rf"\b(?P<hour>\d{{1,2}})(?::(?P<minute>\d\d))? ?(?P<half>{_DAY_HALF})", _time_forms),
+    ("time", rf"{_BEHIND_TIMES}(?P<hour>\d\d):(?P<minute>\d\d)(?P<half>)\b", _time_forms),
+    ("time", r"(?<![\d:])\d{1,2}:\d\d\b", _unchanged_form),
     # "$1,200", "12,345.5"; "$12000"; "1200 people"; not "2024"
-    ("number", r"[$€£]?(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\b(?!,\d)", _numbers),
-    ("number", r"[$€£][1-9]\d{3,8}\b(?![.,]\d)", _numbers),
-    ("number", rf"(?<![\w.,$€£])[1-9]\d{{3,8}} (?:{_COUNTED})\b", _numbers),
+    ("number", r"[$€£]?(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\b(?!,\d)", _number_forms),
+    ("number", r"[$€£][1-9]\d{3,8}\b(?![.,]\d)", _number_forms),
+    ("number", rf"(?<![\w.,$€£])[1-9]\d{{3,8}} (?:{_COUNTED})\b", _number_forms),
     # "5 kg", "2.5 kilometres"; not "3 km/h"
-    ("unit", rf"(?<![\w.,])(?P<value>{_NUMBER}) ?(?P<unit>{_UNIT})\b(?!/)", _units),
+    ("unit", rf"(?<![\w.,])(?P<value>{_NUMBER}) ?(?P<unit>{_UNIT})\b(?!/)", _unit_forms),
 )  # fmt: skip
-_PATTERNS = tuple((way, re.compile(pattern), read) for way, pattern, read in _KINDS)
+_PATTERNS = tuple((way, re.compile(pattern), read) for way, pattern, read in _VALUE_KINDS)
 # Two days with one month (*9 and 13 March*) cannot be written separately.
 _LIST_BEFORE = re.compile(r"\d(?:st|nd|rd|th)?(?:,| ?[-–&/]| and| or| to| until)? ?\Z")
 _LIST_AFTER = re.compile(r",? ?(?:[-–&/]|and|or|to|until)? ?\d")
@@ -122,7 +122,7 @@ def _closed_spans(prompt: Prompt, section: Section, patterns: Sequence[str]) -> 
     return merged((*locked_spans(section, patterns), *copied))
 
 
-def _sites(
+def _value_sites(
     text: str, blocked: Sequence[Span], way: str, language: str
 ) -> list[list[list[Replacement]]]:
     """Return, for each kind of value, the ways to write all of its values in one form.
@@ -175,7 +175,7 @@ def _find_values(text: str, way: str) -> Iterator[tuple[int, int, str, Forms]]:
                 yield *match.span(), name, forms
 
 
-@site_perturbation("formats", sites=_sites, closed=_closed_spans)
+@site_perturbation("formats", sites=_value_sites, closed=_closed_spans)
 def formats(
     text: str, site: Sequence[list[Replacement]], rng: Rng, way: str, language: str
 ) -> list[Replacement]:

@@ -29,7 +29,7 @@ from falter.text.protection import blocked as closed_spans
 from falter.text.spans import Replacement, merged, overlaps, replace_spans
 from falter.text.words import sentences, word_set
 
-_named = partial(named_regex, "perturbations")
+_bundled_regex = partial(named_regex, "perturbations")
 
 _WORD = re.compile("[a-z]+")
 
@@ -153,10 +153,10 @@ def _phrases() -> dict[str, dict[str, list[str]]]:
 
 
 # If the task works on a text, it would also work on words added around that text.
-_TEXT_AS_OBJECT = _named("text_as_object")
+_TEXT_AS_OBJECT = _bundled_regex("text_as_object")
 # "Go.", 'Go!"'; not "Go".
 _SENTENCE_ENDS = re.compile(r"[.?!][\"'”’)\]]?\Z")
-_RULES_OF_A_TASK = ("system", "instruction", "output_format", "cue")
+_RULE_KINDS = ("system", "instruction", "output_format", "cue")
 
 
 def _can_tone(prompt: Prompt, **params: str) -> bool:
@@ -166,9 +166,7 @@ def _can_tone(prompt: Prompt, **params: str) -> bool:
 
 
 def _works_on_a_text(prompt: Prompt) -> bool:
-    return any(
-        s.kind in _RULES_OF_A_TASK and _TEXT_AS_OBJECT.search(s.text) for s in prompt.sections
-    )
+    return any(s.kind in _RULE_KINDS and _TEXT_AS_OBJECT.search(s.text) for s in prompt.sections)
 
 
 @prompt_perturbation("tone_rules", eligible=_can_tone, unless=_works_on_a_text)
@@ -309,7 +307,7 @@ def swap_names(prompt: Prompt, rng: Rng, language: str) -> Prompt:
 _FILLERS = ("um", "uh", "er", "you know")
 _SOUNDS = _FILLERS[:-1]
 # Elsewhere *you know* may read as a question or a claim: *did you know*, *what you know*.
-_ASIDE = _named("aside")
+_ASIDE = _bundled_regex("aside")
 # A blank between two words, where a filler may stand. "a b"; not "a, b", "a 1".
 _GAP = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
 _MEAN_FILLER_WORDS = 9  # words between two fillers, on average
@@ -381,7 +379,7 @@ def _question_rules() -> tuple[_QuestionRule, ...]:
     return tuple(_QuestionRule(_pattern(entry["find"]), entry["forms"]) for entry in entries)
 
 
-def _forms(text: str, start: int, end: int) -> Iterator[Form]:
+def _question_forms(text: str, start: int, end: int) -> Iterator[Form]:
     """Yield the other forms of a sentence, each as a few replacements."""
     for pattern, forms in _question_rules():
         match = pattern.match(text, start, end)
@@ -398,7 +396,7 @@ def _question_sites(text: str, blocked: Sequence[Span], language: str) -> list[t
     for start, end in sentences(text):
         forms = tuple(
             form
-            for form in _forms(text, start, end)
+            for form in _question_forms(text, start, end)
             if not any(overlaps(closed, a, b) for a, b, _ in form)
         )
         if forms:

@@ -41,7 +41,7 @@ from falter.text.meaning import letter_symbols, passive_auxiliaries, word_tokens
 from falter.text.spans import Replacement, overlaps, uncovered
 from falter.text.words import kept_words
 
-_named = partial(named_regex, "perturbations")
+_bundled_regex = partial(named_regex, "perturbations")
 
 # Function words dropped: only those that link, or all words of the published list
 
@@ -82,14 +82,14 @@ def _drop_sites(text: str, blocked: Sequence[Span], style: str, language: str) -
 
 @cache
 def _with_contrasts(language: str, style: str) -> frozenset[str]:
-    return _dropped_words(language, style).union(*_contrasts(language))
+    return _dropped_words(language, style).union(*_contrast_sets(language))
 
 
 def _kept_starts(text: str, small: Sequence[tuple[int, int, str]], language: str) -> set[int]:
     """Return the starts of small words that carry meaning in this text and must not be dropped."""
     kept = {start for start, _ in passive_auxiliaries(text, language)}
     kept |= {start for start, _ in letter_symbols(text)} if language == "en" else set()
-    for contrast in _contrasts(language):
+    for contrast in _contrast_sets(language):
         sides = {start: contrast[word] for start, _, word in small if word in contrast}
         if len(set(sides.values())) > 1:
             kept |= sides.keys()
@@ -97,7 +97,7 @@ def _kept_starts(text: str, small: Sequence[tuple[int, int, str]], language: str
 
 
 @cache
-def _contrasts(language: str) -> tuple[dict[str, int], ...]:
+def _contrast_sets(language: str) -> tuple[dict[str, int], ...]:
     """Return contrasts, such as *in* and *on* or *he* and *she*: each word with its set's number.
 
     If a text has words of two sets, dropping the words would mix up persons or places.
@@ -117,8 +117,8 @@ def _with_spaces(text: str, words: Sequence[Span], blocked: Sequence[Span]) -> I
     head = 0
     for start, end in words:
         line = text.rfind("\n", 0, start) + 1
-        leads, spaced = start in (line, head), _space(text, start - 1, blocked)
-        if (leads or not spaced) and _space(text, end, blocked):
+        leads, spaced = start in (line, head), _is_removable_space(text, start - 1, blocked)
+        if (leads or not spaced) and _is_removable_space(text, end, blocked):
             head = end + 1 if leads else head
             yield start, end + 1
         elif spaced:
@@ -127,7 +127,7 @@ def _with_spaces(text: str, words: Sequence[Span], blocked: Sequence[Span]) -> I
             yield start, end
 
 
-def _space(text: str, at: int, blocked: Sequence[Span]) -> bool:
+def _is_removable_space(text: str, at: int, blocked: Sequence[Span]) -> bool:
     """Return True if there is a space at this offset that may be removed."""
     there = at >= 0 and text[at : at + 1] == " "
     return there and not (blocked and overlaps(blocked, at, at + 1))
@@ -150,7 +150,7 @@ def drop_stop_words(text: str, site: Span, rng: Rng, style: str, language: str) 
 _WORD = re.compile(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])(?!['’]\w)")
 
 
-def _sounding_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+def _homophone_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
     table, protected_words = homophone_table(language), kept_words(language)
     spans: list[Span] = []
     for match in _WORD.finditer(text):
@@ -161,7 +161,7 @@ def _sounding_sites(text: str, blocked: Sequence[Span], language: str) -> list[S
     return uncovered(uncovered(spans, blocked), spelt_spans(text, language)) if spans else spans
 
 
-@site_perturbation("homophones", sites=_sounding_sites)
+@site_perturbation("homophones", sites=_homophone_sites)
 def homophones(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Writes another word that sounds the same: their and there, to and too."""
     start, end = site
@@ -173,13 +173,13 @@ def homophones(text: str, site: Span, rng: Rng, language: str) -> Replacement:
 # After a short form with n't, the spelled-out form has the subject between verb and not, if no
 # subject comes before: *don't you* → *do you not*.
 _SUBJECT = re.compile(r"[ ](i|you|he|she|it|we|they)(?![\w'’])", re.IGNORECASE)
-_NO_SUBJECT = _named("no_subject")
+_NO_SUBJECT = _bundled_regex("no_subject")
 # A clause that continues: *who is it?* and *that is, …* do not.
-_GOES_ON = _named("clause_goes_on")
+_GOES_ON = _bundled_regex("clause_goes_on")
 
 
 @cache
-def _forms(kind: str, language: str) -> re.Pattern[str]:
+def _contractible_forms(kind: str, language: str) -> re.Pattern[str]:
     """Return a pattern for the forms that can be contracted, expanded, or either."""
     tables = contraction_table(language)
     chosen = tables if kind == "both" else {kind: tables[kind]}
@@ -194,14 +194,14 @@ def _contraction_sites(
     """Return the replacements that contract or expand forms of a text."""
     tables = contraction_table(language)
     sites: list[Replacement] = []
-    for match in _forms(kind, language).finditer(text):
+    for match in _contractible_forms(kind, language).finditer(text):
         form = match.group().replace("’", "'")
         if not form[1:].islower():
             continue
         low = form.lower()
         expanded = tables["expand"].get(low) if kind != "contract" else None
         if expanded is not None:
-            site = _expanded(text, match, expanded)
+            site = _expansion(text, match, expanded)
         elif low.endswith("not") or _GOES_ON.match(text, match.end()):
             site = (*match.span(), _apostrophes(text, tables["contract"][low]))
         else:
@@ -210,7 +210,7 @@ def _contraction_sites(
     return [site for site in sites if not overlaps(blocked, site[0], site[1])]
 
 
-def _expanded(text: str, match: re.Match[str], full: str) -> Replacement:
+def _expansion(text: str, match: re.Match[str], full: str) -> Replacement:
     """Return the replacement of a contraction by its full form, the subject moved if needed."""
     start, end = match.span()
     subject = _SUBJECT.match(text, end) if full.endswith("not") else None
@@ -241,7 +241,7 @@ def contractions(text: str, site: Replacement, rng: Rng, kind: str, language: st
 # An article, which must fit the next word. "a dog", "an animal". "a ", "An "; not "the ", "Cuba ".
 _ARTICLE = re.compile(r"(?<![\w'’-])an? \Z", re.IGNORECASE)
 # Vowels by sound, including words whose spelling misleads.
-_VOWEL = _named("vowel")
+_VOWEL = _bundled_regex("vowel")
 
 
 Mention = tuple[int, int, int]  # start, end, and where an article before the word starts
@@ -341,14 +341,14 @@ def synonyms(text: str, site: Sequence[Mention], rng: Rng, language: str) -> lis
     capitals stay; names, compounds and set phrases are left alone.
     """
     drawn = rng.below(_DRAW_RANGE)
-    return [_replaced(text, mention, drawn, language) for mention in site]
+    return [_synonym_replacement(text, mention, drawn, language) for mention in site]
 
 
 # One number is drawn for all mentions of a word; each form takes it modulo its number of synonyms.
 _DRAW_RANGE = 1 << 20
 
 
-def _replaced(text: str, mention: Mention, drawn: int, language: str) -> Replacement:
+def _synonym_replacement(text: str, mention: Mention, drawn: int, language: str) -> Replacement:
     start, end, first = mention
     word = text[start:end]
     choices = synonym_table(language)[word.lower()]

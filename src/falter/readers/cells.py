@@ -143,7 +143,7 @@ def without_duplicates(cells: Cells, where: CellLocator, hint: str) -> Cells:
         raise TaskError("The files hold no results", hint="name files with at least one score")
     if len(cells) > MAX_CELLS:
         raise refusal(TaskError, "readers.too_many_results", cells=len(cells), most_cells=MAX_CELLS)
-    key = _keys([cells.model, cells.task, cells.item, cells.condition, cells.run])
+    key = _cell_keys([cells.model, cells.task, cells.item, cells.condition, cells.run])
     order = np.argsort(key, kind="stable")
     twice = key[order][1:] == key[order][:-1]
     if not twice.any():
@@ -153,7 +153,7 @@ def without_duplicates(cells: Cells, where: CellLocator, hint: str) -> Cells:
     if conflicting.any():
         place = int(np.flatnonzero(conflicting)[0])
         raise DuplicateName(
-            _conflict(cells, int(first[place]), int(second[place]), where), hint=hint
+            _conflict_text(cells, int(first[place]), int(second[place]), where), hint=hint
         )
     mask = np.ones(len(cells), dtype=bool)
     mask[second] = False
@@ -161,11 +161,11 @@ def without_duplicates(cells: Cells, where: CellLocator, hint: str) -> Cells:
     return replace(cells.select(mask), notes=(*cells.notes, note))
 
 
-def _keys(columns: Sequence[Coded]) -> NDArray[np.int64]:
+def _cell_keys(columns: Sequence[Coded]) -> NDArray[np.int64]:
     """Return one integer for each cell, equal if the cells agree in all columns."""
     room = math.prod(len(column.names) for column in columns)
     if room >= 2**62:
-        return _keys([Coded.joined(columns[:2]), *columns[2:]])
+        return _cell_keys([Coded.joined(columns[:2]), *columns[2:]])
     key = np.zeros(len(columns[0].codes), dtype=np.int64)
     for column in columns:
         key = key * len(column.names) + column.codes
@@ -182,7 +182,7 @@ def _differ(cells: Cells, first: NDArray[np.intp], second: NDArray[np.intp]) -> 
     return np.asarray(differs)
 
 
-def _conflict(cells: Cells, first: int, second: int, where: CellLocator) -> str:
+def _conflict_text(cells: Cells, first: int, second: int, where: CellLocator) -> str:
     def name(column: Coded) -> str:
         return repr(column.names[int(column.codes[first])][:80])
 
@@ -267,11 +267,11 @@ def on_scale(cells: Cells, scale: Scale | None) -> Cells:
     if outside.any():
         message, hint = _refusal(cells, outside, scale)
         raise TaskError(message, hint=hint)
-    noted = cells.notes if scale is None else (*cells.notes, _note(scale))
+    noted = cells.notes if scale is None else (*cells.notes, _scale_note(scale))
     return replace(cells, value=np.clip(value, 0.0, 1.0), notes=noted)
 
 
-def _note(scale: Scale) -> str:
+def _scale_note(scale: Scale) -> str:
     return (
         f"Scores were given on a scale from {scale.low:g} to {scale.high:g} and are shown as "
         "shares of it."
@@ -320,7 +320,7 @@ def check_names(cells: Cells) -> Cells:
         column: Coded = getattr(cells, role)
         same, cased = _near_pairs(column.names)
         if role == "item":
-            same, cased = _complements(cells, same), _complements(cells, cased)
+            same, cased = _complementary_items(cells, same), _complementary_items(cells, cased)
         if same:
             raise TaskError(
                 f"{_pair_count(role, len(same))} differ only in white space or by '.0': "
@@ -337,7 +337,7 @@ def check_names(cells: Cells) -> Cells:
 
 def _near_pairs(names: Sequence[str]) -> tuple[list[Pair], list[Pair]]:
     """Return pairs of names equal but for white space or `.0`, and pairs equal but for case."""
-    texts = [_plain(name) for name in names]
+    texts = [_plain_name(name) for name in names]
     if len({text.casefold() for text in texts}) == len(names):
         return [], []
     plain: defaultdict[str, list[int]] = defaultdict(list)
@@ -354,14 +354,14 @@ def _neighbour_pairs(groups: Iterable[list[int]]) -> list[Pair]:
     return [pair for group in groups for pair in pairwise(group)]
 
 
-def _plain(name: str) -> str:
+def _plain_name(name: str) -> str:
     """Return a name with single spaces and, for a whole number, without a final `.0`."""
     text = " ".join(name.split())
     number = _POINT_ZERO.fullmatch(text) if text.endswith("0") else None
     return number[1] if number else text
 
 
-def _complements(cells: Cells, pairs: Sequence[Pair]) -> list[Pair]:
+def _complementary_items(cells: Cells, pairs: Sequence[Pair]) -> list[Pair]:
     """Return the pairs of items that share a model and task but never a condition."""
     if not pairs:
         return []

@@ -59,12 +59,12 @@ def _read_table(path: Path, column_map: ColumnMap, *, alone: bool) -> tuple[Cell
     if not rows:
         raise TaskError(f"{path} has no row below its header")
     wide = len(roles["score"]) > 1 or (column_map.layout == "wide")
-    fallback = {"model": "unnamed", "task": _stem(path), "condition": "all", "run": "1"}
+    fallback = {"model": "unnamed", "task": _file_stem(path), "condition": "all", "run": "1"}
     axes = {role: _axis(role, roles, table, rows, path, fallback.get(role)) for role in fallback}
     axes["item"] = _items(roles, table, rows, path, wide)
     make = _wide_cells if wide else _long_cells
     cells = make(path, roles, table, axes)
-    notes = _notes(names, roles, wide)
+    notes = _column_notes(names, roles, wide)
     if "task" not in roles and not alone:
         notes.append("No column names the task, so every file is a task of its own.")
     scorer = "score" if wide else roles["score"][0]
@@ -72,7 +72,7 @@ def _read_table(path: Path, column_map: ColumnMap, *, alone: bool) -> tuple[Cell
     return replace(cells, scorers=tasks, notes=tuple(notes)), rows
 
 
-def _stem(path: Path) -> str:
+def _file_stem(path: Path) -> str:
     return path.name.removesuffix(".gz").rpartition(".")[0]
 
 
@@ -91,7 +91,7 @@ def _axis(
     parts = []
     for column in roles.get(role, ()):
         if column == FILE:
-            parts.append(Coded.constant(_stem(path), rows))
+            parts.append(Coded.constant(_file_stem(path), rows))
         elif column in table:
             parts.append(_require_names(table[column], column, path))
         else:
@@ -133,7 +133,7 @@ def _long_cells(
         value=np.where(outcome == SCORED, value, np.nan),
         outcome=outcome,
         output=output,
-        cluster=_cluster(path, roles, table),
+        cluster=_row_clusters(path, roles, table),
         scorers={},
     )
 
@@ -150,7 +150,7 @@ def _wide_cells(
         names=roles["score"], codes=np.repeat(np.arange(width, dtype=np.int32), rows)
     )
     value = np.concatenate([_numbers(table[c], c, path) for c in roles["score"]])
-    cluster = _cluster(path, roles, table)
+    cluster = _row_clusters(path, roles, table)
 
     def below(column: Coded) -> Coded:
         return replace(column, codes=np.tile(column.codes, width))
@@ -168,7 +168,7 @@ def _wide_cells(
     )
 
 
-def _cluster(path: Path, roles: Roles, table: Mapping[str, Coded]) -> Coded | None:
+def _row_clusters(path: Path, roles: Roles, table: Mapping[str, Coded]) -> Coded | None:
     rows = len(next(iter(table.values())).codes)
     return _axis("cluster", roles, table, rows, path, None) if "cluster" in roles else None
 
@@ -241,7 +241,7 @@ def _read_outputs(output: Coded, outcome: NDArray[np.uint8]) -> Coded | None:
     return replace(output, codes=np.where(outcome == SCORED, output.codes, -1).astype(np.int32))
 
 
-def _notes(names: Sequence[str], roles: Roles, wide: bool) -> list[str]:
+def _column_notes(names: Sequence[str], roles: Roles, wide: bool) -> list[str]:
     """Return notes on the column read for each role and the columns that were not used."""
     origins = [
         f"{role} from {', '.join(columns)}"
@@ -256,7 +256,7 @@ def _notes(names: Sequence[str], roles: Roles, wide: bool) -> list[str]:
     return [*notes, f"Columns not used: {', '.join(unused)}."] if unused else notes
 
 
-def _clusters(parts: Sequence[Cells]) -> Coded | None:
+def _joined_clusters(parts: Sequence[Cells]) -> Coded | None:
     """Return the cluster of every row, or None if no table has clusters.
 
     In a table without that column, an item has the cluster that it has in another table. Raise
@@ -267,11 +267,11 @@ def _clusters(parts: Sequence[Cells]) -> Coded | None:
     of_item: dict[tuple[str, str], str] = {}
     for part in parts:
         if part.cluster is not None:
-            of_item |= dict(zip(_item_names(part), _names(part.cluster), strict=True))
+            of_item |= dict(zip(_item_names(part), _code_names(part.cluster), strict=True))
     names = []
     for part in parts:
         if part.cluster is not None:
-            names += _names(part.cluster)
+            names += _code_names(part.cluster)
             continue
         for item in _item_names(part):
             if item not in of_item:
@@ -282,12 +282,12 @@ def _clusters(parts: Sequence[Cells]) -> Coded | None:
     return Coded(names=tuple(distinct), codes=codes)
 
 
-def _names(column: Coded) -> list[str]:
+def _code_names(column: Coded) -> list[str]:
     return [column.names[code] for code in column.codes]
 
 
 def _item_names(part: Cells) -> list[tuple[str, str]]:
-    return list(zip(_names(part.task), _names(part.item), strict=True))
+    return list(zip(_code_names(part.task), _code_names(part.item), strict=True))
 
 
 def _concatenated(parts: Sequence[Cells]) -> Cells:
@@ -305,7 +305,7 @@ def _concatenated(parts: Sequence[Cells]) -> Cells:
         value=np.concatenate([part.value for part in parts]),
         outcome=np.concatenate([part.outcome for part in parts]),
         output=_joined_outputs(parts),
-        cluster=_clusters(parts),
+        cluster=_joined_clusters(parts),
         scorers={task: scorer for part in parts for task, scorer in part.scorers.items()},
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
     )

@@ -69,7 +69,7 @@ class LogReader:
 log_readers: Registry[LogReader] = Registry("reader of logs", "falter.logs")
 
 
-def _readers() -> list[LogReader]:
+def _sorted_readers() -> list[LogReader]:
     return sorted(log_readers, key=lambda reader: reader.order)
 
 
@@ -95,11 +95,11 @@ def read_sides(
 ) -> list[Cells]:
     """Return each side's results like `read_results`, with the same item names in all sides."""
     columns, choice = columns or ColumnMap(), choice or LogChoice()
-    found = [_files_of(paths) for paths in sides]
+    found = [_kind_and_files(paths) for paths in sides]
     kinds = dict.fromkeys(kind for kind, _ in found if kind != "table")
     logs = {}
     for kind in kinds:
-        _no_columns(columns, kind)
+        _refuse_columns(columns, kind)
         reader = next(own for own in log_readers if own.title == kind)
         logs[kind] = iter(_logs_of(reader, [own for other, own in found if other == kind], choice))
     read = (
@@ -111,11 +111,11 @@ def read_sides(
     return [check_names(on_scale(cells, scale)) for cells in read]
 
 
-def _files_of(paths: Sequence[Path]) -> tuple[str, list[Path]]:
+def _kind_and_files(paths: Sequence[Path]) -> tuple[str, list[Path]]:
     """Return the kind of the files of one side, and the files."""
     if not paths:
         raise UsageError("Nothing to analyse", hint=f"give {READABLE}")
-    kinds_and_files = [file for path in paths for file in _files(path)]
+    kinds_and_files = [file for path in paths for file in _files_with_kinds(path)]
     kinds = sorted({kind for kind, _ in kinds_and_files})
     if len(kinds) > 1:
         raise UsageError(
@@ -138,20 +138,20 @@ def _logs_of(
     return [([log for log in logs if log.path in own], notes) for own in sides]
 
 
-def _no_columns(columns: ColumnMap, kind: str) -> None:
+def _refuse_columns(columns: ColumnMap, kind: str) -> None:
     """Raise `UsageError` if the user named columns other than task and model for logs."""
     for role in columns.named:
         if role not in ("task", "model"):
             raise refusal(UsageError, "readers.column_of_log", role=role, kind=kind)
 
 
-def _files(path: Path) -> list[tuple[str, Path]]:
+def _files_with_kinds(path: Path) -> list[tuple[str, Path]]:
     """Return the files of a path, each with its kind."""
     if path.is_dir():
         return _files_below(path)
     if not path.exists():
         raise TaskError(f"{path} does not exist", hint=f"give {READABLE}")
-    kind = _kind(path) or next((own.title for own in _readers() if own.may_take(path)), None)
+    kind = _kind(path) or next((own.title for own in _sorted_readers() if own.may_take(path)), None)
     if kind is None:
         why = "is not a kind of file that falter can read"
         if path.name.startswith("results"):
@@ -162,7 +162,7 @@ def _files(path: Path) -> list[tuple[str, Path]]:
 
 def _kind(path: Path) -> str | None:
     """Return the tool that certainly wrote a file, `table`, or None."""
-    kind = next((reader.title for reader in _readers() if reader.takes(path)), None)
+    kind = next((reader.title for reader in _sorted_readers() if reader.takes(path)), None)
     return kind or ("table" if kind_of(path) in TABLES else None)
 
 
@@ -177,7 +177,7 @@ def _files_below(folder: Path) -> list[tuple[str, Path]]:
         files += [Path(top) / name for name in sorted(names)]
         if len(files) > MAX_FILES:
             raise TaskError(f"{folder} holds more than {MAX_FILES:,} files")
-    for reader in _readers():
+    for reader in _sorted_readers():
         logs = [file for file in files if not reader.beside_tables and reader.takes(file)]
         if logs:
             return [(reader.title, file) for file in logs]
@@ -238,10 +238,10 @@ def nested(value: Any, *names: str) -> Any:
 
 def is_chosen(log: Log, choice: LogChoice) -> bool:
     """Return True if the user's choices, which may be patterns, include the task and model."""
-    return _matches(log.task, choice.tasks) and _matches(log.model, choice.models)
+    return _matches_any(log.task, choice.tasks) and _matches_any(log.model, choice.models)
 
 
-def _matches(name: str, patterns: Sequence[str]) -> bool:
+def _matches_any(name: str, patterns: Sequence[str]) -> bool:
     return not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
@@ -256,7 +256,7 @@ def cells_of(logs: Sequence[Log], notes: Sequence[str], *, choice: LogChoice) ->
         raise UnknownName(what, ", ".join(names), {getattr(log, what) for log in logs})
     scored = sorted({f"{log.task}: {log.scorer}" for log in chosen})
     notes = (f"Scores used: {'; '.join(scored)}.", *notes)
-    folders = _folders(chosen)
+    folders = _relative_folders(chosen)
     chosen = [replace(log, folder=folder) for log, folder in zip(chosen, folders, strict=True)]
     chosen.sort(key=lambda log: (log.stamp, str(log.path)))
     condition_from = choice.condition_from
@@ -265,7 +265,7 @@ def cells_of(logs: Sequence[Log], notes: Sequence[str], *, choice: LogChoice) ->
     return _merged_cells(chosen, places, (*notes, *placing_notes))
 
 
-Place = tuple[str, str, str]
+LogPlace = tuple[str, str, str]
 
 
 def _kind_of_condition(logs: Sequence[Log]) -> str | None:
@@ -286,7 +286,7 @@ def _kind_of_condition(logs: Sequence[Log]) -> str | None:
     return None
 
 
-def _log_places(logs: Sequence[Log], kind: str | None) -> tuple[list[Place], list[str]]:
+def _log_places(logs: Sequence[Log], kind: str | None) -> tuple[list[LogPlace], list[str]]:
     """Return (model, task, condition) of every log, and a note about the conditions."""
     if kind is None:
         return [(log.model, log.task, "all") for log in logs], [
@@ -326,7 +326,7 @@ def _common_start(names: Sequence[str]) -> str:
     return re.sub(r"[^A-Za-z0-9]+$", "", low[:same]) or "tasks"
 
 
-def _folders(logs: Sequence[Log]) -> list[str]:
+def _relative_folders(logs: Sequence[Log]) -> list[str]:
     """Return the folder of every log, relative to the folder that contains all of them.
 
     lm-eval creates a folder with the model's name below the given folder; the former is left out.
@@ -341,11 +341,11 @@ def _folders(logs: Sequence[Log]) -> list[str]:
     return ["/".join(own) or top.name for own in parts]
 
 
-def _merged_cells(logs: Sequence[Log], places: Sequence[Place], notes: Sequence[str]) -> Cells:
+def _merged_cells(logs: Sequence[Log], places: Sequence[LogPlace], notes: Sequence[str]) -> Cells:
     """Return the cells of all logs; a second log of the same place has further runs."""
     axes = {name: Names() for name in ("model", "task", "condition")}
     items, runs, outputs = Names(), Names(), Names()
-    first_run: Counter[Place] = Counter()
+    first_run: Counter[LogPlace] = Counter()
     columns: dict[str, list[np.ndarray]] = defaultdict(list)
     scorers: dict[str, str] = {}
     for log, place in zip(logs, places, strict=True):

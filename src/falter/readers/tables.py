@@ -173,17 +173,17 @@ def resolve(columns: ColumnMap, names: Sequence[str], path: Path) -> dict[str, t
     roles = {role: _named_columns(role, texts, names) for role, texts in columns.named.items()}
     used = {name for role_columns in roles.values() for name in role_columns}
     if "score" not in roles and columns.layout != "wide":
-        _guess(roles, used, ("score",), names)
+        _guess_columns(roles, used, ("score",), names)
     wide = columns.layout == "wide" or len(roles.get("score", ())) != 1
     if wide and columns.layout == "long":
         raise refusal(UsageError, "readers.several_scores")
-    _guess(roles, used, WIDE_ROLES if wide else [r for r in ROLES if r != "score"], names)
+    _guess_columns(roles, used, WIDE_ROLES if wide else [r for r in ROLES if r != "score"], names)
     if "score" not in roles:
-        _as_wide(roles, names, used, path)
+        _make_wide(roles, names, used, path)
     return roles
 
 
-def _guess(
+def _guess_columns(
     resolved: dict[str, tuple[str, ...]], used: set[str], roles: Sequence[str], names: Sequence[str]
 ) -> None:
     """Add columns with a usual name to the roles that have no column."""
@@ -194,7 +194,7 @@ def _guess(
             used.add(column)
 
 
-def _as_wide(
+def _make_wide(
     found: dict[str, tuple[str, ...]], names: Sequence[str], taken: set[str], path: Path
 ) -> None:
     """Make every column without a role a score column, and so a condition."""
@@ -240,10 +240,10 @@ MAX_LINE_CHARACTERS = 64 * 2**20
 def column_names(path: Path) -> list[str]:
     """Return the header of a table. Raise `TaskError` if a name occurs twice."""
     if kind_of(path) == "parquet":
-        with _parquet(path) as file:
+        with _open_parquet(path) as file:
             names = file.schema_arrow.names
     else:
-        with closing(_rows(path)) as rows:
+        with closing(_numbered_rows(path)) as rows:
             names = next(rows, (0, []))[1]
     if not names:
         raise refusal(TaskError, "readers.empty_table", path=path)
@@ -260,13 +260,13 @@ def read_columns(path: Path, names: Sequence[str], needed: Sequence[str]) -> dic
     accepts it or reports the wrong line.
     """
     if kind_of(path) == "parquet":
-        return _collect(_parquet_batches(path, needed), needed)
+        return _coded_columns(_parquet_batches(path, needed), needed)
     try:
         import pyarrow as pa
     except ImportError:
         return _read_rows(path, names, needed)
     try:
-        return _collect(_arrow_batches(path, needed), needed)
+        return _coded_columns(_arrow_batches(path, needed), needed)
     except pa.ArrowException:
         return _read_rows(path, names, needed)
 
@@ -275,7 +275,7 @@ def parquet_rows(path: Path, fields: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the rows of a Parquet file with these columns or nested fields (`model.name`)."""
     import pyarrow as pa
 
-    with _parquet(path) as file:
+    with _open_parquet(path) as file:
         try:
             for batch in file.iter_batches(columns=list(fields)):
                 yield from batch.to_pylist()
@@ -289,7 +289,7 @@ def line_of(path: Path, row: int) -> str:
     """Return the place of a table's row for messages: `results.csv, line 7`."""
     if kind_of(path) == "parquet":
         return f"{path}, row {row + 1}"
-    with closing(_rows(path)) as rows:
+    with closing(_numbered_rows(path)) as rows:
         for number, (line, _) in enumerate(rows, start=-1):
             if number == row:
                 return f"{path}, line {line}"
@@ -300,7 +300,7 @@ def _delimiter(path: Path) -> str:
     return "\t" if kind_of(path) == "tsv" else ","
 
 
-def _rows(path: Path) -> Generator[tuple[int, list[str]]]:
+def _numbered_rows(path: Path) -> Generator[tuple[int, list[str]]]:
     """Yield the non-empty rows of a text table, each with the number of its last line."""
     with open_bounded(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
         reader = csv.reader(_bounded_lines(text, path), delimiter=_delimiter(path))
@@ -329,7 +329,7 @@ def _read_rows(path: Path, names: Sequence[str], needed: Sequence[str]) -> dict[
     places = [names.index(name) for name in needed]
     numberings = [Names() for _ in needed]
     codes = [array("i") for _ in needed]
-    with closing(_rows(path)) as rows:
+    with closing(_numbered_rows(path)) as rows:
         next(rows)
         for line, row in rows:
             if len(row) != len(names):
@@ -363,7 +363,7 @@ def _arrow_batches(path: Path, needed: Sequence[str]) -> Iterator[Any]:
         )
 
 
-def _parquet(path: Path) -> Any:
+def _open_parquet(path: Path) -> Any:
     try:
         import pyarrow as pa
         import pyarrow.parquet as parquet
@@ -381,7 +381,7 @@ def _parquet_batches(path: Path, needed: Sequence[str]) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    with _parquet(path) as file:
+    with _open_parquet(path) as file:
         for batch in file.iter_batches(columns=list(needed)):
             columns = []
             for name in needed:
@@ -395,7 +395,7 @@ def _parquet_batches(path: Path, needed: Sequence[str]) -> Iterator[Any]:
             yield pa.RecordBatch.from_arrays(columns, list(needed))
 
 
-def _indices(column: Any) -> Any:
+def _dictionary_codes(column: Any) -> Any:
     """Return the codes of an Arrow dictionary array without a copy.
 
     Arrow's own conversion would import pandas.
@@ -404,7 +404,7 @@ def _indices(column: Any) -> Any:
     return data[column.offset : column.offset + len(column)]
 
 
-def _collect(batches: Iterator[Any], needed: Sequence[str]) -> dict[str, Coded]:
+def _coded_columns(batches: Iterator[Any], needed: Sequence[str]) -> dict[str, Coded]:
     """Return batches with dictionary columns as one coded column for each name."""
     numberings = {name: Names() for name in needed}
     codes: dict[str, list[Any]] = {name: [] for name in needed}
@@ -412,7 +412,7 @@ def _collect(batches: Iterator[Any], needed: Sequence[str]) -> dict[str, Coded]:
         for name in needed:
             column = batch.column(name)
             numbers = [numberings[name](text) for text in column.dictionary.to_pylist()]
-            codes[name].append(np.array(numbers, dtype=np.int32)[_indices(column.indices)])
+            codes[name].append(np.array(numbers, dtype=np.int32)[_dictionary_codes(column.indices)])
     empty = [np.zeros(0, dtype=np.int32)]
     return {
         name: Coded(names=numberings[name].all, codes=np.concatenate(codes[name] or empty))

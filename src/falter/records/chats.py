@@ -11,7 +11,7 @@ from typing import Any
 
 from falter.records.types import Response, Section, SectionKind
 
-SCHEMAS = ("parameters", "input_schema", "inputSchema")
+SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema")
 """The keys of a tool's schema: OpenAI's, Anthropic's and MCP's."""
 MAX_DEPTH = 40
 """Largest nesting depth of a call or a tool. Python's recursion ends at 1,000."""
@@ -28,7 +28,7 @@ def plain_json(text: str) -> Any:
     Raise ValueError if the text is no JSON, is nested too deeply, or contains NaN.
     """
     try:
-        value = json.loads(text, parse_constant=_no_number)
+        value = json.loads(text, parse_constant=_refuse_constant)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     if depth(value) > MAX_DEPTH:
@@ -52,7 +52,7 @@ def is_json(text: str) -> bool:
     return True
 
 
-def _no_number(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
 
 
@@ -125,7 +125,7 @@ Part = tuple[str, Any]
 """Kind of a part of a turn (`text`, `call` or `result`), and its text or mapping."""
 
 
-def sides(messages: Sequence[tuple[str, str]]) -> list[tuple[str, list[Part]]]:
+def merged_turns(messages: Sequence[tuple[str, str]]) -> list[tuple[str, list[Part]]]:
     """Return messages as (side, parts). Calls belong to the assistant's turn, results are grouped.
 
     The sides are `system`, `user`, `assistant` and `result`.
@@ -156,7 +156,7 @@ def turns(
     `arguments` encodes the arguments of a call. `silent` is the content of a turn without text.
     """
     out: list[dict[str, Any]] = []
-    for side, parts in sides(messages):
+    for side, parts in merged_turns(messages):
         if side == "result":
             out += [
                 {"role": "tool", "tool_call_id": result["id"], "content": result["content"]}
@@ -164,7 +164,7 @@ def turns(
             ]
             continue
         turn = {"role": side, "content": next((v for k, v in parts if k == "text"), silent)}
-        made = [
+        calls = [
             {
                 "id": call["id"],
                 "type": "function",
@@ -173,7 +173,7 @@ def turns(
             for kind, call in parts
             if kind == "call"
         ]
-        out.append(turn | ({"tool_calls": made} if made else {}))
+        out.append(turn | ({"tool_calls": calls} if calls else {}))
     return out
 
 
@@ -280,13 +280,13 @@ def is_chat(sections: Iterable[Section]) -> bool:
 
 def last_turn(sections: Sequence[Section]) -> tuple[int, int]:
     """Return the start and end of the user's last turn in `sections`; (0, 0) without one."""
-    said = [n for n, s in enumerate(sections) if s.kind == "input"]
-    start = end = said[-1] if said else 0
+    user_sections = [n for n, s in enumerate(sections) if s.kind == "input"]
+    start = end = user_sections[-1] if user_sections else 0
     while start and not sections[start].opens:
         start -= 1
     while end < len(sections) and (end == start or _continues_turn(sections[end])):
         end += 1
-    return (start, end) if said else (0, 0)
+    return (start, end) if user_sections else (0, 0)
 
 
 def _continues_turn(section: Section) -> bool:

@@ -21,7 +21,7 @@ Read = Callable[[Any], Any]
 
 # Unicode categories that change a terminal or the layout of a text: control characters, marks that
 # reorder text, lone surrogates, separators of lines and paragraphs.
-_ACTING_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_CONTROL_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def json_text(value: Any, *, pretty: bool = False) -> str:
@@ -30,7 +30,7 @@ def json_text(value: Any, *, pretty: bool = False) -> str:
     It is one line, or indented if `pretty`.
     """
     text = _pretty(value) if pretty else json.dumps(value, ensure_ascii=False, allow_nan=False)
-    acting = {c for c in set(text) - {"\n"} if category(c) in _ACTING_CATEGORIES}
+    acting = {c for c in set(text) - {"\n"} if category(c) in _CONTROL_CATEGORIES}
     return text.translate({ord(c): _escape(c) for c in acting})
 
 
@@ -55,14 +55,14 @@ def without_surrogates(text: str | None) -> str | None:
 
 
 @cache
-def _names(cls: type) -> tuple[str, ...]:
+def _field_names(cls: type) -> tuple[str, ...]:
     return tuple(f.name for f in fields(cls))
 
 
 def to_json(value: Any) -> Any:
     """Return a record as dicts, lists and scalars."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {name: to_json(getattr(value, name)) for name in _names(type(value))}
+        return {name: to_json(getattr(value, name)) for name in _field_names(type(value))}
     if isinstance(value, Mapping):
         return {str(key): to_json(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -108,7 +108,7 @@ def _unchanged_value(data: Any) -> Any:
 
 def _record_reader(cls: type) -> Read:
     hints = get_type_hints(cls)
-    readers = {name: _reader(hints[name]) for name in _names(cls)}
+    readers = {name: _reader(hints[name]) for name in _field_names(cls)}
     deep = {name: rebuild for name, rebuild in readers.items() if rebuild is not _unchanged_value}
 
     def record(values: Any) -> Any:

@@ -17,7 +17,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 # `::error::x` of GitHub, `##[group]y` of Azure.
-_COMMAND = re.compile(r"^(?=\s*(?:::|##\[))", re.M)
+_WORKFLOW_COMMAND = re.compile(r"^(?=\s*(?:::|##\[))", re.M)
 # `https://me:secret@host` becomes `https://…@host`.
 _PASSWORD = re.compile(r"(?<=:/)(/?)[^/\s]+@")
 
@@ -33,7 +33,7 @@ def printable(text: str) -> str:
 
 def inert(text: str) -> str:
     """Return the text with an apostrophe before lines that GitHub would execute: `::error::…`."""
-    return _COMMAND.sub("'", text)
+    return _WORKFLOW_COMMAND.sub("'", text)
 
 
 class FalterError(Exception):

@@ -28,7 +28,7 @@ VERDICT_WORDS: Mapping[Verdict, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Named:
+class _FigureFields:
     """Fields of every figure.
 
     `text` holds the sentences before the figure. Figures with the same `section` follow each other
@@ -43,7 +43,7 @@ class _Named:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement(_Named):
+class Statement(_FigureFields):
     """Sentences in place of a table: an answer, a finding, a note or a warning.
 
     A statement of the kind `answer` is the short result of a report. Its first sentence is the most
@@ -64,7 +64,7 @@ class HeadNumber:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Headline(_Named):
+class Headline(_FigureFields):
     """The key numbers.
 
     `signature` names the versions and settings behind them and all later numbers.
@@ -85,7 +85,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grid(_Named):
+class Grid(_FigureFields):
     """A table. The first `labels` columns name the row. None is a cell that does not apply."""
 
     columns: tuple[Column, ...]
@@ -117,7 +117,7 @@ class ForestRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forest(_Named):
+class Forest(_FigureFields):
     """Estimates with their intervals in rows, on one scale that contains zero.
 
     `measured` names the estimates, `of` the rows. Plots with the same `scale` share one scale. The
@@ -138,7 +138,7 @@ class Forest(_Named):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeatMap(_Named):
+class HeatMap(_FigureFields):
     """Coloured estimates in rows × columns; None where nothing was measured."""
 
     down: str
@@ -159,7 +159,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curves(_Named):
+class Curves(_FigureFields):
     """Lines with intervals. All facets share one vertical scale.
 
     Doses are evenly spaced, unless `true_scale` is set, as for a scatter plot.
@@ -182,7 +182,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bars(_Named):
+class Bars(_FigureFields):
     """Stacked bars of absolute size. `share` names the number next to each bar."""
 
     across: str
@@ -208,7 +208,7 @@ class BreakdownRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Breakdown(_Named):
+class Breakdown(_FigureFields):
     """Parts that add up to a whole, row by row. A part may be negative.
 
     `whole` names the whole, `of` the rows.
@@ -232,7 +232,7 @@ class Strip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strips(_Named):
+class Strips(_FigureFields):
     """Distributions in rows on one scale."""
 
     across: str
@@ -314,7 +314,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Examples(_Named):
+class Examples(_FigureFields):
     """Clean and changed prompts side by side, with their responses."""
 
     examples: tuple[Example, ...]
@@ -329,7 +329,7 @@ Figure = (
 
 
 T = TypeVar("T")
-_NOT_WORDS = frozenset({"kind", "unit", "scale", "verdict", "signature", "change"})
+_FIELDS_WITHOUT_WORDS = frozenset({"kind", "unit", "scale", "verdict", "signature", "change"})
 
 
 def figures_named(figures: Sequence[Figure], name: str) -> tuple[Figure, ...]:
@@ -354,20 +354,20 @@ def estimates(value: Any) -> Iterator[Estimate]:
 
 def renamed(figure: T, rename: Callable[[str], str]) -> T:
     """Return the figure with `rename` applied to all words except prompts and responses."""
-    words: T = _renamed(figure, rename)
+    words: T = _with_renamed_words(figure, rename)
     return words
 
 
-def _renamed(value: Any, rename: Callable[[str], str]) -> Any:
+def _with_renamed_words(value: Any, rename: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return rename(value)
     if isinstance(value, tuple):
-        return tuple(_renamed(part, rename) for part in value)
+        return tuple(_with_renamed_words(part, rename) for part in value)
     if is_dataclass(value) and not isinstance(value, Estimate | Example | type):
         words = {
-            field.name: _renamed(getattr(value, field.name), rename)
+            field.name: _with_renamed_words(getattr(value, field.name), rename)
             for field in fields(value)
-            if field.name not in _NOT_WORDS
+            if field.name not in _FIELDS_WITHOUT_WORDS
             and not (field.name == "name" and isinstance(value, get_args(Figure)))
         }
         return replace(value, **words)
@@ -381,13 +381,13 @@ def without_shared_labels(figure: Figure) -> Figure:
     """Return a table without label columns that are constant; its text states their values."""
     if not isinstance(figure, Grid) or len(figure.rows) < 2 or figure.labels < 2:
         return figure
-    shared = [at for at in range(figure.labels) if _says_one_thing(figure, at)]
+    shared = [at for at in range(figure.labels) if _is_constant_column(figure, at)]
     if len(shared) == figure.labels:
         shared.pop()
     if not shared:
         return figure
     kept = [at for at in range(len(figure.columns)) if at not in shared]
-    said = "; ".join(f"{_inside(figure.columns[at].name)} {figure.rows[0][at]}" for at in shared)
+    said = "; ".join(f"{_lowered(figure.columns[at].name)} {figure.rows[0][at]}" for at in shared)
     return replace(
         figure,
         text=(*figure.text, f"All rows: {said}."),
@@ -397,12 +397,12 @@ def without_shared_labels(figure: Figure) -> Figure:
     )
 
 
-def _says_one_thing(grid: Grid, at: int) -> bool:
+def _is_constant_column(grid: Grid, at: int) -> bool:
     first = grid.rows[0][at]
     return isinstance(first, str) and bool(first) and all(row[at] == first for row in grid.rows)
 
 
-def _inside(name: str) -> str:
+def _lowered(name: str) -> str:
     """Return a heading in lower case for use in a sentence; abbreviations stay."""
     return name if name[1:2].isupper() else name[:1].lower() + name[1:]
 

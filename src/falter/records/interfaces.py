@@ -245,7 +245,7 @@ class SharedStore(Protocol):
 # Values of declared parameters: checked and converted to the declared type.
 
 
-KINDS: dict[type, str] = {
+TYPE_NAMES: dict[type, str] = {
     int: "a whole number",
     float: "a number",
     str: "a text",
@@ -266,7 +266,7 @@ def parameter_value(argument: str, parameter: Parameter, value: Any) -> Any:
     if parameter.type in (int, float):
         return _number(argument, parameter, value)
     if parameter.type is tuple:
-        return _texts(argument, parameter, value)
+        return _text_tuple(argument, parameter, value)
     if parameter.type is dict:
         if not isinstance(value, Mapping):
             raise InvalidValue(argument, value, _expected(parameter))
@@ -291,7 +291,7 @@ def _number(argument: str, parameter: Parameter, value: Any) -> int | float:
     return number
 
 
-def _texts(argument: str, parameter: Parameter, value: Any) -> tuple[str, ...]:
+def _text_tuple(argument: str, parameter: Parameter, value: Any) -> tuple[str, ...]:
     listed: Sequence[Any] = (value,) if isinstance(value, str) else value
     if not isinstance(listed, (list, tuple)) or not all(isinstance(text, str) for text in listed):
         raise InvalidValue(argument, value, _expected(parameter))
@@ -310,7 +310,7 @@ def _check_listed(argument: str, parameter: Parameter, value: Any) -> None:
 def _expected(parameter: Parameter, *, number: bool = False) -> str:
     if parameter.options:
         return f"one of: {', '.join(parameter.options)}"
-    kind = KINDS[float if number and parameter.type is dict else parameter.type]
+    kind = TYPE_NAMES[float if number and parameter.type is dict else parameter.type]
     if parameter.type is str:
         return f"{kind} that is not empty" if parameter.low else kind
     if parameter.low is not None and parameter.high is not None:

@@ -85,7 +85,7 @@ def date(seconds: float) -> str:
         return NO_VALUE
 
 
-_RENDER = {
+_FORMATTERS = {
     "points": points,
     "gain": points,
     "percent": percent,
@@ -123,7 +123,7 @@ def shown(estimate: Estimate, kind: Unit) -> Shown:
 
     Exact numbers have no interval. P-values and counts have one only if it is given.
     """
-    render = _RENDER[kind]
+    render = _FORMATTERS[kind]
     if estimate.value is None:
         return Shown(NO_VALUE, "")
     unbounded = estimate.low is None and estimate.high is None
@@ -138,7 +138,7 @@ def as_text(value: Value, kind: Unit) -> str:
         return shown(value, kind).text
     if value is None or isinstance(value, str):
         return value or ""
-    return count(value) if kind == "text" and isinstance(value, int) else _RENDER[kind](value)
+    return count(value) if kind == "text" and isinstance(value, int) else _FORMATTERS[kind](value)
 
 
 def headline(number: HeadNumber) -> str:

@@ -196,27 +196,27 @@ def estimate_cost(
     counted = set() if counted is None else counted
     for batch in batched(requests, 512):
         cells += len(batch)
-        fresh: dict[str, Request] = {}
+        new_requests: dict[str, Request] = {}
         for r in batch:
             mark = bytes.fromhex(r.key[7:39])
             if mark not in counted:
                 counted.add(mark)
-                fresh[r.key] = r
-        unanswered = missing(list(fresh))
-        stored += len(fresh) - len(unanswered)
+                new_requests[r.key] = r
+        unanswered = missing(list(new_requests))
+        stored += len(new_requests) - len(unanswered)
         calls += len(unanswered)
-        for r in (fresh[key] for key in fresh if key in unanswered):
+        for r in (new_requests[key] for key in new_requests if key in unanswered):
             text = r.context + "".join([*r.tools, *(text for _, text in r.messages)])
-            sent, received = _tokens(r, len(text))
+            sent, received = _token_counts(r, len(text))
             prompt_tokens += sent
             completion_tokens += received
             cached_tokens += _shared_tokens(before, text)
             before = text
-    price, amount, less = target.price, None, None
+    price, amount, amount_cached = target.price, None, None
     if price is not None:
         amount = (prompt_tokens * price.input + completion_tokens * price.output) / 1e6
         if price.cached is not None:
-            less = amount - cached_tokens * (price.input - price.cached) / 1e6
+            amount_cached = amount - cached_tokens * (price.input - price.cached) / 1e6
     return Cost(
         cells=cells,
         calls=calls,
@@ -226,7 +226,7 @@ def estimate_cost(
         amount=amount,
         currency=None if price is None else price.currency,
         cached_tokens=cached_tokens,
-        amount_cached=less,
+        amount_cached=amount_cached,
     )
 
 
@@ -252,7 +252,7 @@ def _shared_tokens(before: str, text: str) -> int:
     return (fewest + more) // CHARACTERS_A_TOKEN
 
 
-def _tokens(r: Request, characters: int) -> tuple[int, int]:
+def _token_counts(r: Request, characters: int) -> tuple[int, int]:
     if r.scores:
         characters = characters * len(r.continuations) + sum(map(len, r.continuations))
         return characters // CHARACTERS_A_TOKEN, 0

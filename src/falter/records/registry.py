@@ -23,7 +23,7 @@ class Registry(Generic[T]):
         self.kind = kind
         self.entry_points = entry_points
         self._objects: dict[str, T] = {}
-        self._lazy: dict[str, importlib.metadata.EntryPoint] = {}
+        self._unloaded: dict[str, importlib.metadata.EntryPoint] = {}
         self._scanned = False
 
     def register(self, name: str, thing: T) -> T:
@@ -53,26 +53,26 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """Return the object with this name; raise `UnknownName` with the nearest name."""
-        self._scan()
+        self._scan_entry_points()
         if name not in self._objects:
-            if name not in self._lazy:
+            if name not in self._unloaded:
                 raise UnknownName(self.kind, name, self.names())
-            self.register(name, self._load(self._lazy[name]))
+            self.register(name, self._load(self._unloaded[name]))
         return self._objects[name]
 
     def names(self) -> list[str]:
         """Return every known name, sorted."""
-        self._scan()
-        return sorted({*self._objects, *self._lazy})
+        self._scan_entry_points()
+        return sorted({*self._objects, *self._unloaded})
 
     def __iter__(self) -> Iterator[T]:
         return (self.get(name) for name in self.names())
 
     def __contains__(self, name: object) -> bool:
-        self._scan()
-        return name in self._objects or name in self._lazy
+        self._scan_entry_points()
+        return name in self._objects or name in self._unloaded
 
-    def _scan(self) -> None:
+    def _scan_entry_points(self) -> None:
         if self._scanned:
             return
         self._scanned = True
@@ -80,7 +80,7 @@ class Registry(Generic[T]):
             if ":" not in entry.value:
                 self._load(entry)
                 continue
-            registered = self._lazy.setdefault(entry.name, entry)
+            registered = self._unloaded.setdefault(entry.name, entry)
             if registered.value != entry.value:
                 raise DuplicateName(
                     f"The {self.kind} '{entry.name}' is offered by {registered.value} and by "

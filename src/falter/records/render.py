@@ -47,7 +47,7 @@ def _rewritten_section(section: Section, text: str) -> Section:
     return replace(section, text=text, edits=(whole,) if text != section.text else section.edits)
 
 
-def _body(sections: Sequence[Section]) -> str:
+def _joined(sections: Sequence[Section]) -> str:
     said = [s for s in sections if s.kind != "system"]
     texts = [f"\n\n{s.text}" if s.opens else s.text for s in said]
     return "".join(texts)[2 if said and said[0].opens else 0 :]
@@ -57,8 +57,10 @@ def plain(prompt: Prompt) -> str:
     """Return the prompt as one text: system message, demonstrations with answers, the item."""
     parts = [s.text + "\n\n" for s in prompt.sections if s.kind == "system"]
     for demonstration in prompt.demonstrations:
-        parts.append(f"{_body(demonstration.sections)}{prompt.delimiter}{demonstration.answer}\n\n")
-    parts.append(_body(prompt.sections))
+        parts.append(
+            f"{_joined(demonstration.sections)}{prompt.delimiter}{demonstration.answer}\n\n"
+        )
+    parts.append(_joined(prompt.sections))
     return "".join(parts)
 
 
@@ -71,7 +73,7 @@ def messages(prompt: Prompt) -> tuple[Message, ...]:
     system = "".join(s.text for s in prompt.sections if s.kind == "system" and not s.opens)
     out: list[Message] = [("system", system)] if system else []
     for demonstration in prompt.demonstrations:
-        out += [("user", _body(demonstration.sections)), ("assistant", demonstration.answer)]
+        out += [("user", _joined(demonstration.sections)), ("assistant", demonstration.answer)]
     turns: list[Message] = []
     for section in prompt.sections:
         role, before = _ROLES.get(section.kind, "user"), turns[-1][0] if turns else ""
@@ -112,7 +114,7 @@ def continuations(prompt: Prompt) -> tuple[str, ...]:
 
 def request(variant: Variant, model: Model, way: Way, repeat: int) -> Request:
     """Return the request for one variant. Its key hashes everything that the model would see."""
-    prompt, sampling = variant.prompt, _sampling(variant.recipe, way.sampling)
+    prompt, sampling = variant.prompt, _recipe_sampling(variant.recipe, way.sampling)
     turns: tuple[Message, ...] = ()
     context = ""
     options: tuple[str, ...] = ()
@@ -144,7 +146,7 @@ def request(variant: Variant, model: Model, way: Way, repeat: int) -> Request:
     )
 
 
-def _sampling(recipe: Recipe, usual: Sampling) -> Sampling:
+def _recipe_sampling(recipe: Recipe, usual: Sampling) -> Sampling:
     """Return the panel's sampling settings, overridden by the recipe's.
 
     The longer token limit counts.

@@ -16,7 +16,7 @@ from falter.text.spans import Replacement, added, overlaps, replace_spans
 # Places for the words of a remedy: around the prompt, or before the answer cue
 
 
-def around(prompt: Prompt, name: str, before: str, after: str = "") -> Prompt:
+def with_text_around(prompt: Prompt, name: str, before: str, after: str = "") -> Prompt:
     """Return the prompt with text before and after everything but its system message."""
     sections = list(prompt.sections)
     body = [n for n, section in enumerate(sections) if section.kind != "system"]
@@ -114,7 +114,7 @@ def remedy_from(text: str) -> Remedy:
     return Remedy(
         name=text,
         summary="words of your own around the prompt",
-        change=lambda prompt: around(prompt, "remedy", before, after),
+        change=lambda prompt: with_text_around(prompt, "remedy", before, after),
     )
 
 
@@ -171,7 +171,7 @@ def noisy_examples(prompt: Prompt) -> Prompt:
 # Reasoning asked for before the answer
 
 _REASONING_TOKENS = 512
-_CUE = "Reasoning:"
+_REASONING_CUE = "Reasoning:"
 _MAX_CUE_WORDS = 4
 
 
@@ -213,7 +213,7 @@ def _with_cue(prompt: Prompt) -> Prompt:
         start = line.rfind("\n") + 1
         if section.kind == "cue" and line:
             if len(line[start:].split()) <= _MAX_CUE_WORDS:
-                sections[at] = replace_spans(section, [(start, len(line), _CUE)])
+                sections[at] = replace_spans(section, [(start, len(line), _REASONING_CUE)])
             break
     return replace(prompt, sections=tuple(sections))
 
@@ -274,7 +274,7 @@ def _with_tidy_lines(section: Section) -> Section:
 # Words that help to understand the prompt: delimiters, the question repeated, a hint at slips
 
 _DELIMITER = '"""'
-_SLIPS = (
+_SLIPS_NOTE = (
     "The text below may contain slips, such as typing errors, odd spacing or stray line breaks. "
     "Read it as it was meant.\n\n"
 )
@@ -309,4 +309,4 @@ def restate(prompt: Prompt) -> Prompt:
 @remedy("mention_slips")
 def mention_slips(prompt: Prompt) -> Prompt:
     """Says first that the text may contain slips, and is to be read as it was meant."""
-    return around(prompt, "slips", _SLIPS)
+    return with_text_around(prompt, "slips", _SLIPS_NOTE)

@@ -18,8 +18,8 @@ from falter.text.words import kept_words, natural_words
 MIN_LETTERS = 3
 MIN_KNOWN_SHARE = 1 / 3
 """Minimum share of listed words; a text with fewer is taken for another language."""
-_OPENERS = ("what", "when", "where", "which", "while", "whose", "why", "who", "how", "the")
-_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+_QUESTION_WORDS = ("what", "when", "where", "which", "while", "whose", "why", "who", "how", "the")
+_KEYBOARD_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _SUFFIXES = ("ed", "er", "est", "ing", "ly", "ness", "less")
 
 # Costs of a slip: letters swapped; a letter doubled or undoubled; a letter added, left out or
@@ -83,7 +83,7 @@ def _openers(text: str, words: Sequence[Span], mentions: Sequence[Span]) -> Iter
     word = text[start:end].lower()
     is_name = text[end : end + 2].strip()[:1].isupper()  # another capital follows
     if text[start].isupper() and word.isascii() and not is_name and word not in common_words():
-        near = [right for right in _near_spellings(word) if right in _OPENERS]
+        near = [right for right in _near_spellings(word) if right in _QUESTION_WORDS]
         if len(near) == 1:
             yield start, end, near[0].capitalize()
 
@@ -133,13 +133,13 @@ def _near_spellings(word: str) -> dict[str, float]:
     """Return every spelling one slip away, with the cost of that slip."""
     costs: dict[str, float] = {}
     usual = _usual_words()
-    for right, cost in _slips(word):
+    for right, cost in _possible_slips(word):
         cost += _FIRST_LETTER_COST * (right[:1] != word[:1]) + _USUAL_WORD_COST * (right in usual)
         costs[right] = min(cost, costs.get(right, cost))
     return costs
 
 
-def _slips(word: str) -> Iterator[tuple[str, float]]:
+def _possible_slips(word: str) -> Iterator[tuple[str, float]]:
     """Yield the spellings that one slip may have turned into `word`, each with the slip's cost.
 
     Slips are letters swapped, added, left out or replaced.
@@ -173,9 +173,9 @@ def _listed_words(name: str) -> frozenset[str]:
 def _neighbours() -> dict[str, set[str]]:
     """Return, for each letter, the keys next to it on an English keyboard."""
     beside: dict[str, set[str]] = {letter: set() for letter in ascii_lowercase}
-    for row, letters in enumerate(_ROWS):
+    for row, letters in enumerate(_KEYBOARD_ROWS):
         for at, letter in enumerate(letters):
-            below = _ROWS[row + 1] if row + 1 < len(_ROWS) else ""
+            below = _KEYBOARD_ROWS[row + 1] if row + 1 < len(_KEYBOARD_ROWS) else ""
             for other in (letters[at + 1 : at + 2], below[at : at + 1], below[max(0, at - 1) : at]):
                 for key in other:
                     beside[letter].add(key)

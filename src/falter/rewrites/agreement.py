@@ -183,12 +183,12 @@ def agreement(reviews: Iterable[Review], samples: Mapping[str, Sample]) -> Agree
     A judge is a rater whose name begins with `judge:`. A judge is compared with the mean of
     people's ratings, rounded half up.
     """
-    table = _ratings(reviews, samples)
+    table = _ratings_by_sample(reviews, samples)
     raters = sorted({rater for row in table.values() for rater in row})
     people = [rater for rater in raters if not rater.startswith(JUDGE)]
     human = {key: row for key, row in table.items() if any(rater in row for rater in people)}
     matrix = [[row.get(rater, math.nan) for rater in people] for row in human.values()]
-    said = {
+    joint = {
         key: consensus(row[rater] for rater in people if rater in row) for key, row in human.items()
     }
     return Agreement(
@@ -200,7 +200,7 @@ def agreement(reviews: Iterable[Review], samples: Mapping[str, Sample]) -> Agree
             for a, b in combinations(people, 2)
         ),
         judges=tuple(
-            pair_of("people", judge, [(said[key], row[judge]) for key, row in human.items()
+            pair_of("people", judge, [(joint[key], row[judge]) for key, row in human.items()
                                       if judge in row], RATINGS)
             for judge in raters
             if judge.startswith(JUDGE) and people
@@ -209,7 +209,7 @@ def agreement(reviews: Iterable[Review], samples: Mapping[str, Sample]) -> Agree
     )  # fmt: skip
 
 
-def _ratings(
+def _ratings_by_sample(
     reviews: Iterable[Review], samples: Mapping[str, Sample]
 ) -> dict[str, dict[str, float]]:
     """Return the ratings of undamaged rewrites as sample → rater → rating."""
@@ -245,13 +245,13 @@ def _calibration(
     return Calibration(
         rater=rater,
         rated=len(ratings),
-        mean=_mean(ratings),
+        mean=_mean_or_none(ratings),
         damaged=len(damaged),
         damaged_rated=len(damaged_ratings),
-        damaged_mean=_mean(damaged_ratings),
+        damaged_mean=_mean_or_none(damaged_ratings),
         caught=len(caught),
     )
 
 
-def _mean(ratings: Sequence[int]) -> float | None:
+def _mean_or_none(ratings: Sequence[int]) -> float | None:
     return sum(ratings) / len(ratings) if ratings else None

@@ -241,7 +241,7 @@ def needs_from(ledger: Ledger, planned: Iterable[PlannedItems], *, asks: bool = 
     """
     tasks: dict[str, str] = {}
     for items in planned:
-        texts = _texts(ledger, items)
+        texts = _new_texts(ledger, items)
         tasks.update((text.key, item.task) for item in items[0][:1] for text in texts)
         if not asks:
             _leave_out(ledger, texts)
@@ -251,7 +251,7 @@ def needs_from(ledger: Ledger, planned: Iterable[PlannedItems], *, asks: bool = 
     return needs
 
 
-def _texts(ledger: Ledger, planned: PlannedItems) -> list[Wanted]:
+def _new_texts(ledger: Ledger, planned: PlannedItems) -> list[Wanted]:
     """Return the texts that these items need rewritten."""
     items, conditions, draws = planned
     others, ledger.wanted = ledger.wanted, {}

@@ -15,7 +15,7 @@ from falter.records.lazy_regex import lazy_regex, named_regex
 from falter.records.types import Response, Rewrite, RewriteStatus
 from falter.text.code import fenced_blocks
 
-_named = partial(named_regex, "rewrites")
+_bundled_regex = partial(named_regex, "rewrites")
 
 # A rewrite may have `MAX_LENGTH_RATIO` times the characters of its source, plus `EXTRA_CHARACTERS`.
 MAX_LENGTH_RATIO, EXTRA_CHARACTERS = 4, 200
@@ -72,7 +72,7 @@ def _shape_fault(text: str, source: str) -> str | None:
     """Return the reason why a text cannot be one rewrite of the source, or None."""
     if len(text) > MAX_LENGTH_RATIO * len(source) + EXTRA_CHARACTERS:
         return f"{len(text):,} characters for {len(source):,}"
-    if _SEVERAL.match(text) and not _SEVERAL.match(source):
+    if _SEVERAL_VERSIONS.match(text) and not _SEVERAL_VERSIONS.match(source):
         return "several rewrites instead of one"
     return None
 
@@ -105,15 +105,15 @@ def _first_line(text: str) -> str:
 
 
 # Patterns of the words that models put around an answer.
-_THOUGHTS = ("think", "thinking", "reasoning")
+_REASONING_TAGS = ("think", "thinking", "reasoning")
 _OPENING_TAG, _MAX_TAGGED_TEXTS = lazy_regex(r"<(text_*)>"), 3
 _TAG = lazy_regex(r"\s{0,9}</?text_*>\s{0,9}", re.IGNORECASE)
-_LEAD_IN = _named("lead_in")
-_AFTERWORD = _named("afterword")
+_LEAD_IN = _bundled_regex("lead_in")
+_AFTERWORD = _bundled_regex("afterword")
 _QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "„": "“", "「": "」", "`": "`"}
-_SEVERAL = _named("several")
-_REFUSAL = _named("refusal")
-_FOREIGN = _named("foreign")
+_SEVERAL_VERSIONS = _bundled_regex("several")
+_REFUSAL = _bundled_regex("refusal")
+_FOREIGN_TEXT = _bundled_regex("foreign")
 _SORRY = lazy_regex(r"\b(?:sorry|apolog|unable|cannot|can['’]t)", re.IGNORECASE)
 
 
@@ -121,13 +121,13 @@ def _is_refusal(text: str, source: str) -> bool:
     """Return True if the model itself refuses, rather than the text that it was to reword."""
     if _REFUSAL.match(text):
         return _REFUSAL.match(source) is None
-    return _FOREIGN.match(text) is not None and _SORRY.search(source) is None
+    return _FOREIGN_TEXT.match(text) is not None and _SORRY.search(source) is None
 
 
 def _without_thoughts(reply: str) -> str:
     """Return the reply after its leading reasoning block; empty if the block never ends."""
     reply = reply.strip()
-    for name in _THOUGHTS:
+    for name in _REASONING_TAGS:
         if reply.startswith(f"<{name}>"):
             return reply.partition(f"</{name}>")[2].strip()
     return reply

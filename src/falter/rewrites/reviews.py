@@ -40,7 +40,7 @@ FLAWS = ("negation", "number", "other text", "truncated")
 
 # Damage that a careful reader should notice
 
-_NOT = re.compile(r"n['’]t\b|\s(?:not|never)\b", re.IGNORECASE)
+_NEGATION = re.compile(r"n['’]t\b|\s(?:not|never)\b", re.IGNORECASE)
 _VERB = re.compile(
     r"\b(?:is|are|was|were|can|could|will|would|should|must|may|might|does|do|did|has|have)\b"
     r"(?!['’])",
@@ -57,14 +57,14 @@ def flawed(rewrite: Rewrite, others: Sequence[Rewrite], rng: Rng) -> tuple[str, 
     an English verb.
     """
     text = rewrite.text or ""
-    makers: dict[str, Callable[[], str | None]] = {
+    damage_by_flaw: dict[str, Callable[[], str | None]] = {
         "negation": lambda: _negated(text, rng),
         "number": lambda: _renumbered(text, rng),
-        "other text": lambda: _swapped(rewrite, others, rng),
+        "other text": lambda: _other_text(rewrite, others, rng),
         "truncated": lambda: _truncated(text),
     }
     for n in rng.order(len(FLAWS)):
-        damaged = makers[FLAWS[n]]()
+        damaged = damage_by_flaw[FLAWS[n]]()
         if damaged and damaged.split() not in (text.split(), rewrite.source.split()):
             return FLAWS[n], damaged
     return None
@@ -72,7 +72,7 @@ def flawed(rewrite: Rewrite, others: Sequence[Rewrite], rng: Rng) -> tuple[str, 
 
 def _negated(text: str, rng: Rng) -> str | None:
     """Return the text without its first negation, or with *not* after a verb; None without both."""
-    negation = _NOT.search(text)
+    negation = _NEGATION.search(text)
     if negation is not None:
         return text[: negation.start()] + text[negation.end() :]
     verbs = list(_VERB.finditer(text))
@@ -91,7 +91,7 @@ def _renumbered(text: str, rng: Rng) -> str | None:
     return text[: number.start()] + str(int(number[0]) + 1 + rng.below(8)) + text[number.end() :]
 
 
-def _swapped(rewrite: Rewrite, others: Sequence[Rewrite], rng: Rng) -> str | None:
+def _other_text(rewrite: Rewrite, others: Sequence[Rewrite], rng: Rng) -> str | None:
     """Return a drawn rewrite of another text, or None if there is none."""
     fitting = [other for other in others if other.source != rewrite.source and other.text]
     return rng.choice(fitting).text if fitting else None
@@ -152,13 +152,13 @@ def make_sheet(
     wanted = max(wanted, 1) if calibration and usable else 0
     pools: dict[str, list[Rewrite]] = {}
     for n in usable:
-        pools.setdefault(_pool(rewrites[n]), []).append(rewrites[n])
+        pools.setdefault(_flaw_pool(rewrites[n]), []).append(rewrites[n])
     for place in Rng(step_seed(seed, "calibration", 1, 0, "", 0)).order(len(usable)):
         if not wanted:
             break
         rewrite = rewrites[usable[place]]
         rng = Rng(step_seed(seed, "calibration", 1, 1, rewrite.key, rewrite.draw))
-        damage = flawed(rewrite, pools[_pool(rewrite)], rng)
+        damage = flawed(rewrite, pools[_flaw_pool(rewrite)], rng)
         if damage is not None:
             flaw, text = damage
             samples[usable[place]] = replace(samples[usable[place]], shown=text, flaw=flaw)
@@ -169,7 +169,7 @@ def make_sheet(
     return short(sheet), {name: samples[n] for name, n in zip(names, order, strict=True)}
 
 
-def _pool(rewrite: Rewrite) -> str:
+def _flaw_pool(rewrite: Rewrite) -> str:
     return digest("pool", rewrite.perturbation, dict(rewrite.params))
 
 
@@ -186,10 +186,10 @@ def flags_of(sample: Sample, language: str = "en") -> list[str]:
 def sheet_csv(rows: Mapping[str, Sample], *, language: str | None = None) -> str:
     """Return the sheet as CSV for spreadsheets; with a language, it has a column of flags."""
     columns = COLUMNS if language is None else (*COLUMNS, "flags")
-    return sheet_text(columns, (_cells(row, sample, language) for row, sample in rows.items()))
+    return sheet_text(columns, (_csv_cells(row, sample, language) for row, sample in rows.items()))
 
 
-def _cells(row: str, sample: Sample, language: str | None) -> list[str]:
+def _csv_cells(row: str, sample: Sample, language: str | None) -> list[str]:
     flags = [] if language is None else ["; ".join(flags_of(sample, language))]
     return [*_sheet_cells(row, sample), *[""] * 5, *flags]
 
@@ -406,14 +406,14 @@ def sheet_page(sheet: str, rows: Mapping[str, Sample], *, language: str | None =
 
     Drafts stay in the browser's own storage. A button saves the same CSV as a spreadsheet would.
     """
-    script, style = _part("review.js"), _part("review.css")
+    script, style = _page_asset("review.js"), _page_asset("review.css")
     policy = (
         "default-src 'none'; base-uri 'none'; form-action 'none'; "
-        f"script-src 'sha256-{_hash(script)}'; style-src 'sha256-{_hash(style)}'"
+        f"script-src 'sha256-{_csp_hash(script)}'; style-src 'sha256-{_csp_hash(style)}'"
     )
     data = {
         "sheet": sheet,
-        "rows": [_row(row, sample, language) for row, sample in rows.items()],
+        "rows": [_page_row(row, sample, language) for row, sample in rows.items()],
     }
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -421,26 +421,26 @@ def sheet_page(sheet: str, rows: Mapping[str, Sample], *, language: str | None =
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="referrer" content="no-referrer">'
         f"<title>Review of {len(rows):,} rewrites</title><style>{style}</style></head>"
-        f'<body>{_part("review.html")}<script type="application/json" id="data">{_data(data)}'
-        f"</script><script>{script}</script></body></html>\n"
+        f'<body>{_page_asset("review.html")}<script type="application/json" id="data">'
+        f"{_inert_json(data)}</script><script>{script}</script></body></html>\n"
     )
 
 
-def _row(row: str, sample: Sample, language: str | None) -> dict[str, object]:
+def _page_row(row: str, sample: Sample, language: str | None) -> dict[str, object]:
     flags = {} if language is None else {"flags": flags_of(sample, language)}
     return {**dict(zip(COLUMNS, _sheet_cells(row, sample), strict=False)), **flags}
 
 
-def _data(value: object) -> str:
+def _inert_json(value: object) -> str:
     """Return JSON that no tag can end: every <, > and & is written as an escape."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 @cache
-def _part(name: str) -> str:
+def _page_asset(name: str) -> str:
     return files("falter.rewrites").joinpath("data", name).read_text("utf-8")
 
 
-def _hash(content: str) -> str:
+def _csp_hash(content: str) -> str:
     return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()

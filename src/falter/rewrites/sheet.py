@@ -108,7 +108,7 @@ class Faults:
 
     def __init__(self, where: str) -> None:
         self._where = where
-        self._found: list[str] = []
+        self._faults: list[str] = []
         self._hint: str | None = None
 
     @contextmanager
@@ -122,14 +122,14 @@ class Faults:
 
     def add(self, place: str, fault: str) -> None:
         """Record a fault of `place`."""
-        self._found.append(f"{place}: {fault}")
+        self._faults.append(f"{place}: {fault}")
 
     def refuse(self) -> None:
         """Raise `TaskError` if there is a fault."""
-        if len(self._found) == 1:
-            raise TaskError(f"{self._where}, {self._found[0]}", hint=self._hint)
-        if self._found:
-            shown = "\n".join(f"- {fault}" for fault in self._found[:MAX_LISTED_FAULTS])
+        if len(self._faults) == 1:
+            raise TaskError(f"{self._where}, {self._faults[0]}", hint=self._hint)
+        if self._faults:
+            shown = "\n".join(f"- {fault}" for fault in self._faults[:MAX_LISTED_FAULTS])
             raise TaskError(
-                f"{self._where} has {len(self._found)} faults:\n{shown}", hint=self._hint
+                f"{self._where} has {len(self._faults)} faults:\n{shown}", hint=self._hint
             )

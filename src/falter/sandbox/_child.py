@@ -56,10 +56,10 @@ def be_candidate(job: dict[str, Any], calls: int, answers: int) -> None:
         return
     send(answers, {"ready": True})
     while (call := receive(calls)) is not None:
-        send(answers, _answer(entry, call))
+        send(answers, _answer_call(entry, call))
 
 
-def _answer(entry: Any, call: dict[str, Any]) -> dict[str, Any]:
+def _answer_call(entry: Any, call: dict[str, Any]) -> dict[str, Any]:
     try:
         args, options = unpack(call["args"]), unpack(call["options"])
         result = pack(entry(*args, **options), strict=False)
@@ -75,7 +75,7 @@ def _answer(entry: Any, call: dict[str, Any]) -> dict[str, Any]:
         return {"raised": described(error)}
 
 
-def _candidate(source: int, calls: int, answers: int, limits: dict[str, Any]) -> None:
+def _run_candidate(source: int, calls: int, answers: int, limits: dict[str, Any]) -> None:
     """Read the program, apply the locks, report that, and only then run the program."""
     os.setsid()
     job = receive(source)
@@ -116,7 +116,7 @@ def run_job(header: dict[str, Any], source: int, sink: int) -> bool:
     deadline = time.monotonic() + header["timeout"]
     (calls, sends), (hears, answers), (states, state) = os.pipe(), os.pipe(), os.pipe()
     limits = header["limits"]
-    candidate = _fork(lambda: _candidate(source, calls, answers, limits))
+    candidate = _fork(lambda: _run_candidate(source, calls, answers, limits))
     # If this process kept an end open, neither side would notice the end of the other.
     os.close(calls)
     os.close(answers)
@@ -129,7 +129,7 @@ def run_job(header: dict[str, Any], source: int, sink: int) -> bool:
     judge_killed = _kill_and_reap(judging, patience=1.0 if in_time else 0.0)
     _kill_and_reap(candidate)
     if _SPOKEN not in said:
-        verdict = _verdict(said, in_time, how_it_ended, judge_killed)
+        verdict = _missing_verdict(said, in_time, how_it_ended, judge_killed)
         send(sink, verdict | {"broken": _READ not in said})
     return _READ in said
 
@@ -149,7 +149,7 @@ def _follow_judge(states: int, deadline: float) -> tuple[bytes, bool]:
             deadline = time.monotonic() + _FAREWELL_SECONDS
 
 
-def _verdict(said: bytes, in_time: bool, how: str, killed: bool) -> dict[str, Any]:
+def _missing_verdict(said: bytes, in_time: bool, how: str, killed: bool) -> dict[str, Any]:
     """Return the verdict on a job whose judge has sent no verdict."""
     if _LOST in said:
         return {"status": "failed", "reason": how}

@@ -78,7 +78,7 @@ def pack(value: Any, strict: bool) -> Any:
         return ["dict", [[pack(k, strict), pack(v, strict)] for k, v in value.items()]]
     if isinstance(value, (bytes, bytearray)):
         return [type(value).__name__, bytes(value).hex()]
-    for kind, name in _PRINTED:
+    for kind, name in _PRINTED_TYPES:
         if isinstance(value, kind):
             return [name, str(value)]
     if isinstance(value, range):
@@ -99,7 +99,7 @@ _COLLECTIONS: tuple[tuple[Any, str], ...] = (
     (frozenset, "frozenset"),
     (type({}.keys()), "set"),  # equal to a set of the same elements, as tests may compare it
 )
-_PRINTED: tuple[tuple[Any, str], ...] = (
+_PRINTED_TYPES: tuple[tuple[Any, str], ...] = (
     (complex, "complex"),
     (Fraction, "Fraction"),
     (Decimal, "Decimal"),
@@ -111,10 +111,10 @@ def unpack(data: Any) -> Any:
     if not isinstance(data, list):
         return data
     kind, inner = data
-    return _UNPACK[kind](inner)
+    return _UNPACKERS[kind](inner)
 
 
-def _many(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _unpack_many(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda inner: make([unpack(v) for v in inner])
 
 
@@ -124,13 +124,13 @@ def _fraction(text: str) -> Fraction:
     return Fraction(int(above), int(below or 1))
 
 
-_UNPACK: dict[str, Callable[[Any], Any]] = {
+_UNPACKERS: dict[str, Callable[[Any], Any]] = {
     "int": lambda text: int(text, 16),
-    "list": _many(list),
-    "tuple": _many(tuple),
-    "set": _many(set),
-    "frozenset": _many(frozenset),
-    "iterator": _many(iter),
+    "list": _unpack_many(list),
+    "tuple": _unpack_many(tuple),
+    "set": _unpack_many(set),
+    "frozenset": _unpack_many(frozenset),
+    "iterator": _unpack_many(iter),
     "dict": lambda pairs: {unpack(k): unpack(v) for k, v in pairs},
     "bytes": bytes.fromhex,
     "bytearray": bytearray.fromhex,
@@ -162,17 +162,17 @@ def send(fd: int, message: Any) -> None:
 
 def receive(fd: int) -> Any:
     """Return the next message, or None at the end; raise `ValueError` if it is too long."""
-    head = _exactly(fd, 4)
+    head = _read_exactly(fd, 4)
     if head is None:
         return None
     (length,) = struct.unpack(">I", head)
     if length > MAX_MESSAGE_BYTES:
         raise ValueError("too much data at once")
-    body = _exactly(fd, length)
+    body = _read_exactly(fd, length)
     return None if body is None else json.loads(body)
 
 
-def _exactly(fd: int, wanted: int) -> bytes | None:
+def _read_exactly(fd: int, wanted: int) -> bytes | None:
     parts = bytearray()
     while len(parts) < wanted:
         piece = os.read(fd, min(wanted - len(parts), 1 << 16))

@@ -87,18 +87,18 @@ def heard(answers: int) -> dict[str, Any]:
         raise Garbled(_GARBLED) from None
     if reply is None:
         raise Lost("the process ended")
-    if not isinstance(reply, dict) or set(reply) not in _FORMS:
+    if not isinstance(reply, dict) or set(reply) not in _REPLY_KEYS:
         raise Garbled(_GARBLED)
-    if "raised" in reply and not _two_texts(reply["raised"]):
+    if "raised" in reply and not _is_text_pair(reply["raised"]):
         raise Garbled(_GARBLED)
     return reply
 
 
 # The keys of valid messages. Any other message was written into the pipe by the program itself.
-_FORMS = ({"ready"}, {"raised"}, {"value"}, {"value", "args"})
+_REPLY_KEYS = ({"ready"}, {"raised"}, {"value"}, {"value", "args"})
 
 
-def _two_texts(value: Any) -> bool:
+def _is_text_pair(value: Any) -> bool:
     return isinstance(value, list) and [type(v) for v in value] == [str, str]
 
 

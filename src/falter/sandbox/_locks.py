@@ -57,7 +57,7 @@ _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/et
 _DEVICES = ("/dev/null", "/dev/urandom", "/dev/zero", "/usr/share/zoneinfo")
 
 
-def _readable() -> list[str]:
+def _readable_paths() -> list[str]:
     """Return the readable paths: Python's files, the system's libraries and a few devices."""
     paths = sysconfig.get_paths()
     own = [paths["stdlib"], paths["platstdlib"], os.path.join(sys.base_prefix, "lib")]
@@ -85,7 +85,7 @@ def _restrict_files() -> None:
     packed = struct.pack(f"={len(attributes)}Q", *attributes)
     ruleset = _call(444, packed, ctypes.c_size_t(len(packed)), ctypes.c_uint32(0))
     try:
-        for path in _readable():
+        for path in _readable_paths():
             _allow_below(ruleset, path)
         _call(446, ctypes.c_int(ruleset), ctypes.c_uint32(0))
     finally:
@@ -152,7 +152,7 @@ def _op(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
     return struct.pack("=HBBI", code, yes, no, value)
 
 
-def _filter() -> bytes:
+def _seccomp_program() -> bytes:
     """Return the seccomp program for this process and its architecture."""
     audit, calls, _ = _ARCHITECTURES[platform.machine()]
     allow, deny = _op(_RETURN, _ALLOW), _op(_RETURN, _ERRNO | errno.EPERM)
@@ -180,7 +180,7 @@ def _filter() -> bytes:
 
 def _restrict_calls() -> None:
     """Forbid network, new processes, signals to others, and undoing any of this."""
-    code = _filter()
+    code = _seccomp_program()
     held = ctypes.create_string_buffer(code, len(code))
     head = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(held)))
     _prctl(_SECCOMP, 2, ctypes.addressof(head))
@@ -197,7 +197,7 @@ def _drop_capabilities() -> None:
     _call(capset, head, struct.pack("=6I", *[0] * 6))
 
 
-def _limit(seconds: int, megabytes: int) -> None:
+def _limit_resources(seconds: int, megabytes: int) -> None:
     if resource is None:
         return
     size = megabytes * 1024 * 1024
@@ -252,7 +252,7 @@ def lock(keep: Sequence[int], seconds: int, megabytes: int, without: Sequence[st
         _prctl(_PDEATHSIG, signal.SIGKILL)
         _prctl(_DUMPABLE, 0)
         _prctl(_NO_NEW_PRIVS, 1)
-    _limit(seconds, megabytes)
+    _limit_resources(seconds, megabytes)
     for name, close in _LOCKS.items():
         if name not in without:
             close()
@@ -329,12 +329,12 @@ def _succeeds(work: Callable[[], object]) -> bool:
 def probe() -> dict[str, bool]:
     """Return lock -> True if it works on this machine, found by attempts to bypass it."""
     return {
-        name: _LINUX and _succeeds(lambda tries=tries: _holds(*tries))  # type: ignore[misc]
+        name: _LINUX and _succeeds(lambda tries=tries: _require_lock(*tries))  # type: ignore[misc]
         for name, tries in _ATTEMPTS.items()
-    } | {"limits": resource is not None and _succeeds(lambda: _limit(5, 4096))}
+    } | {"limits": resource is not None and _succeeds(lambda: _limit_resources(5, 4096))}
 
 
-def _holds(close: Callable[[], None], attempts: Sequence[Callable[[], object]]) -> None:
+def _require_lock(close: Callable[[], None], attempts: Sequence[Callable[[], object]]) -> None:
     """Raise unless every attempt fails once the lock is applied."""
     _prctl(_NO_NEW_PRIVS, 1)
     close()

@@ -82,27 +82,27 @@ class Sandbox:
 
     def __init__(self, *, timeout: float = 10.0, megabytes: int = 1024) -> None:
         self.timeout, self.megabytes = timeout, megabytes
-        self._idle: list[_Server] = []
+        self._idle_servers: list[_Server] = []
         self._lock = threading.Lock()
         self._owner = os.getpid()
         atexit.register(self.close)
 
     def check(self) -> None:
         """Raise `SandboxUnavailable` unless all required locks work on this machine."""
-        self._put(self._take())
+        self._return_server(self._take_server())
 
     def run(self, job: Job) -> Verdict:
         """Return the verdict on a program; a failure of the sandbox itself is an `error`."""
         if len(job.code) > _MAX_PROGRAM_CHARACTERS:
             return Verdict(status="failed", reason="the program has over a million characters")
-        server = self._take()
+        server = self._take_server()
         try:
             verdict, whole = server.run(job, self.timeout, self.megabytes)
         except (OSError, ValueError, EOFError) as error:
             server.close()
             return Verdict(status="error", reason=f"the sandbox failed: {error}")
         if whole:
-            self._put(server)
+            self._return_server(server)
         else:
             server.close()
         return verdict
@@ -111,21 +111,21 @@ class Sandbox:
         """End all idle processes."""
         if self._owner == os.getpid():
             with self._lock:
-                servers, self._idle = self._idle, []
+                servers, self._idle_servers = self._idle_servers, []
             for server in servers:
                 server.close()
 
-    def _take(self) -> _Server:
+    def _take_server(self) -> _Server:
         if self._owner != os.getpid():  # forked: the processes belong to the parent
-            self._idle, self._owner, self._lock = [], os.getpid(), threading.Lock()
+            self._idle_servers, self._owner, self._lock = [], os.getpid(), threading.Lock()
         with self._lock:
-            if self._idle:
-                return self._idle.pop()
+            if self._idle_servers:
+                return self._idle_servers.pop()
         return _Server()
 
-    def _put(self, server: _Server) -> None:
+    def _return_server(self, server: _Server) -> None:
         with self._lock:
-            self._idle.append(server)
+            self._idle_servers.append(server)
 
 
 class _Server:
@@ -202,14 +202,14 @@ class _Server:
             data = data[written or 0 :]
 
     def _receive(self, deadline: float) -> dict[str, Any]:
-        (length,) = struct.unpack(">I", self._exactly(4, deadline))
-        found = json.loads(self._exactly(length, deadline))
+        (length,) = struct.unpack(">I", self._read_exactly(4, deadline))
+        found = json.loads(self._read_exactly(length, deadline))
         # By design foreign code cannot write here. If it does, its message is not believed.
         if not isinstance(found, dict) or not {"status", "locks"} & found.keys():
             raise ValueError("the sandbox process returned a malformed verdict")
         return found
 
-    def _exactly(self, wanted: int, deadline: float) -> bytes:
+    def _read_exactly(self, wanted: int, deadline: float) -> bytes:
         assert self._process.stdout is not None
         parts = b""
         while len(parts) < wanted:

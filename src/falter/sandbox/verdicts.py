@@ -48,7 +48,7 @@ class Verdicts:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._db: sqlite3.Connection | None = None
-        self._opened: tuple[Path, int] | None = None
+        self._opened_for: tuple[Path, int] | None = None
         self._lock = threading.Lock()
 
     def find(self, key: str) -> Verdict | None:
@@ -68,20 +68,20 @@ class Verdicts:
     def _query(self, query: str, values: tuple[str | None, ...]) -> list[tuple[object, object]]:
         try:
             with self._lock:
-                return self._connected().execute(query, values).fetchall()
+                return self._connection().execute(query, values).fetchall()
         except (sqlite3.Error, OSError):
             return []
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connection(self) -> sqlite3.Connection:
         """Return the open database; open it anew after a fork or for another folder."""
         path = self._path or cache_dir() / "verdicts.db"
         # SQLite forbids the use of a connection in a forked child: its locks belong to the parent.
-        if self._db is None or self._opened != (path, os.getpid()):
+        if self._db is None or self._opened_for != (path, os.getpid()):
             path.parent.mkdir(parents=True, exist_ok=True)
             db = sqlite3.connect(path, isolation_level=None, timeout=5, check_same_thread=False)
             db.execute("PRAGMA journal_mode = WAL")
             # No commit waits for the disk: a verdict lost in a power cut is computed again.
             db.execute("PRAGMA synchronous = OFF")
             db.execute(_TABLE)
-            self._db, self._opened = db, (path, os.getpid())
+            self._db, self._opened_for = db, (path, os.getpid())
         return self._db

@@ -50,7 +50,7 @@ def answer_parts(text: str, form: str, schema: AnswerSchema) -> Parts | None:
         return {FREE_TEXT_KEY: text.strip()} if text.strip() else None
     for candidate in candidates(text.strip(), False):
         try:
-            found = _READERS[form](candidate, schema)
+            found = _PARSERS[form](candidate, schema)
         except Unreadable:
             continue
         parts = {key.name: found[key.name] for key in schema.keys if found.get(key.name)}
@@ -65,7 +65,7 @@ def parts_as_json(parts: Mapping[str, str]) -> str:
     return json.dumps(dict(parts), ensure_ascii=False)
 
 
-def _mapping(value: Any, schema: AnswerSchema) -> Parts:
+def _mapping_parts(value: Any, schema: AnswerSchema) -> Parts:
     """Return the parts of a JSON or YAML mapping. Raise `Unreadable` for any other value.
 
     A mapping nested under a single key that is not in the schema is unwrapped.
@@ -78,31 +78,31 @@ def _mapping(value: Any, schema: AnswerSchema) -> Parts:
     if len(value) == 1 and isinstance(inner, dict) and _folded(next(iter(value))) not in names:
         value = inner
     return {
-        names[_folded(str(key))]: "" if part is None else _words(part)
+        names[_folded(str(key))]: "" if part is None else _value_text(part)
         for key, part in value.items()
         if _folded(str(key)) in names
     }
 
 
-def _words(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """Return a value as text: list entries as lines, a mapping as "key: value, key: value"."""
     if isinstance(value, list):
-        return "\n".join(_words(entry) for entry in value if entry is not None)
+        return "\n".join(_value_text(entry) for entry in value if entry is not None)
     if isinstance(value, dict):
-        return ", ".join(f"{key}: {_words(entry)}" for key, entry in value.items())
+        return ", ".join(f"{key}: {_value_text(entry)}" for key, entry in value.items())
     return flat_value(value).strip() if value is not None else ""
 
 
-def _xml(text: str, schema: AnswerSchema) -> Parts:
+def _xml_parts(text: str, schema: AnswerSchema) -> Parts:
     """Return the text of the root's child elements that are named like keys."""
     root = xml_root(text)
     names = {_folded(key.name): key.name for key in schema.keys}
     return _distinct_parts(
-        (names[tag], _entries(e)) for e in root if (tag := _folded(str(e.tag))) in names
+        (names[tag], _element_text(e)) for e in root if (tag := _folded(str(e.tag))) in names
     )
 
 
-def _entries(element: Element) -> str:
+def _element_text(element: Element) -> str:
     """Return the text of an element; its child elements become lines."""
     if not len(element):
         return "".join(element.itertext()).strip()
@@ -110,26 +110,26 @@ def _entries(element: Element) -> str:
     return "\n".join(line.strip() for line in lines if line.strip())
 
 
-def _html(text: str, schema: AnswerSchema) -> Parts:
+def _html_parts(text: str, schema: AnswerSchema) -> Parts:
     """Return the text of the elements whose ids are keys; each piece of text becomes a line."""
     found = html_elements(text, [key.name for key in schema.keys])
     if not found:
         raise Unreadable
-    return _distinct_parts((name, _lines(pieces)) for name, pieces in found)
+    return _distinct_parts((name, _joined_lines(pieces)) for name, pieces in found)
 
 
-def _markdown(text: str, schema: AnswerSchema) -> Parts:
+def _markdown_parts(text: str, schema: AnswerSchema) -> Parts:
     """Return the text below each heading that is named like a key."""
     headings = list(HEADING.finditer(text))
     if not headings:
         raise Unreadable
     ends = [*(m.start() for m in headings[1:]), len(text)]
-    return _sections(
+    return _titled_parts(
         [(m[1], text[m.end() : end]) for m, end in zip(headings, ends, strict=True)], schema
     )
 
 
-def _plain(text: str, schema: AnswerSchema) -> Parts:
+def _plain_parts(text: str, schema: AnswerSchema) -> Parts:
     """Return the parts of `name: value` lines."""
     names = {_folded(key.name): key.name for key in schema.keys}
     found = [(_folded(m[1]), m[2].strip()) for m in _LINE.finditer(text)]
@@ -141,11 +141,11 @@ def _plain(text: str, schema: AnswerSchema) -> Parts:
     )
 
 
-def _sections(sections: Iterable[tuple[str, str]], schema: AnswerSchema) -> Parts:
+def _titled_parts(sections: Iterable[tuple[str, str]], schema: AnswerSchema) -> Parts:
     """Return the parts of (title, body) pairs whose title is a key."""
     names = {_folded(key.name): key.name for key in schema.keys}
     parts = _distinct_parts(
-        (names[_folded(title)], _lines(body.splitlines()))
+        (names[_folded(title)], _joined_lines(body.splitlines()))
         for title, body in sections
         if _folded(title) in names
     )
@@ -153,7 +153,7 @@ def _sections(sections: Iterable[tuple[str, str]], schema: AnswerSchema) -> Part
     return {name: "" if text.casefold() in empty else text for name, text in parts.items()}
 
 
-def _lines(pieces: Iterable[str]) -> str:
+def _joined_lines(pieces: Iterable[str]) -> str:
     """Join pieces of text as lines, without list markers and blank lines."""
     # "- milk", "• milk", "2) milk" lose their mark; "1.5 litres" and "-3" keep all they have.
     lines = (re.sub(r"^[ \t]*(?:[-*+•・]|\d{1,2}[.)])[ \t]+", "", piece) for piece in pieces)
@@ -177,11 +177,11 @@ def _folded(title: str) -> str:
     return _SEPARATORS.sub("_", title.strip(" \t#*_:：`").casefold())
 
 
-_READERS: dict[str, Callable[[str, AnswerSchema], Parts]] = {
-    "json": lambda text, schema: _mapping(json_value(text), schema),
-    "yaml": lambda text, schema: _mapping(yaml_value(text), schema),
-    "xml": _xml,
-    "markdown": _markdown,
-    "html": _html,
-    "text": _plain,
+_PARSERS: dict[str, Callable[[str, AnswerSchema], Parts]] = {
+    "json": lambda text, schema: _mapping_parts(json_value(text), schema),
+    "yaml": lambda text, schema: _mapping_parts(yaml_value(text), schema),
+    "xml": _xml_parts,
+    "markdown": _markdown_parts,
+    "html": _html_parts,
+    "text": _plain_parts,
 }

@@ -30,7 +30,7 @@ _NUMBER = re.compile(
 # As a whole text: "6 kg", "6kg", "1,234"; not "6 kg of rice".
 _MEASURED = re.compile(rf"(?:{_NUMBER.pattern})(?:\s?([^\W\d_]{{1,20}}))?")
 # The unit after a number that ends a text: "km/h" of "It goes 6 km/h."
-_UNIT_BEHIND = re.compile(r"\d\s?([^\W\d_]{1,20}(?:/\w{1,9})?)\W*\Z")
+_TRAILING_UNIT = re.compile(r"\d\s?([^\W\d_]{1,20}(?:/\w{1,9})?)\W*\Z")
 
 
 def _folded(text: str) -> str:
@@ -68,8 +68,8 @@ class Includes(Exact):
     """The reply contains the target as whole words."""
 
     def read(self, text: str, case: Case) -> Score:
-        body = _plain(text)
-        found = any(any(_places(_folded(target), body)) for target in accepted(case))
+        body = _plain_text(text)
+        found = any(any(_spans_of(_folded(target), body)) for target in accepted(case))
         return self.scored(found, text.strip())
 
 
@@ -109,7 +109,7 @@ def _same_number(found: str, target: str, question: str) -> bool:
     measured = _MEASURED.fullmatch(target.strip())
     if measured is None or read_number(found).answer != last_number(target):
         return False
-    behind = _UNIT_BEHIND.search(found)
+    behind = _TRAILING_UNIT.search(found)
     if behind is None or (unit := stem(behind[1])) not in KNOWN_UNITS:
         return behind is None or not measured[1]
     wanted = {stem(measured[1])} if measured[1] else asked_of(question).counted & KNOWN_UNITS
@@ -220,8 +220,8 @@ def named_choices(text: str, choices: Sequence[str]) -> tuple[int, ...]:
     >>> named_choices("That is for Billing, I think.", ("billing", "technical support"))
     (0,)
     """
-    body = _plain(text[:_MAX_SEARCHED_CHARACTERS])
-    places = {n: list(_places(_plain(choice), body)) for n, choice in enumerate(choices)}
+    body = _plain_text(text[:_MAX_SEARCHED_CHARACTERS])
+    places = {n: list(_spans_of(_plain_text(choice), body)) for n, choice in enumerate(choices)}
     spans = [(span, n) for n, found in places.items() for span in found]
 
     def free(start: int, end: int, own: int) -> bool:
@@ -233,14 +233,14 @@ def named_choices(text: str, choices: Sequence[str]) -> tuple[int, ...]:
     return tuple(n for n, found in places.items() if any(free(*span, n) for span in found))
 
 
-def _places(answer: str, body: str) -> Iterator[tuple[int, int]]:
+def _spans_of(answer: str, body: str) -> Iterator[tuple[int, int]]:
     """Yield the spans at which `answer` occurs in `body` as whole words."""
     if answer:
         for match in re.finditer(rf"(?<!\w){re.escape(answer)}(?!\w)", body):
             yield match.span()
 
 
-def _plain(text: str) -> str:
+def _plain_text(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
@@ -266,9 +266,9 @@ class NamedAnswer(_Labelled):
             if found.answer is not None:
                 choice = prompt.choices[found.answer]
                 return self.scored(found.answer == prompt.target, choice, found.tier)
-            return self._one_of(text, prompt.choices, accepted(case))
+            return self._score_among(text, prompt.choices, accepted(case))
         if labels := self.labels.get(item.task, ()):
-            return self._one_of(text, labels, accepted(case))
+            return self._score_among(text, labels, accepted(case))
         values = object_values(str(prompt.target))
         targets = values or accepted(case)
         share = sum(named(text, targets)) / len(targets)
@@ -280,7 +280,7 @@ class NamedAnswer(_Labelled):
             return self.unparsed("the reply was cut off before it named the target")
         return self.scored(share, text.strip())
 
-    def _one_of(self, text: str, names: Sequence[str], targets: Sequence[str]) -> Score:
+    def _score_among(self, text: str, names: Sequence[str], targets: Sequence[str]) -> Score:
         found = [names[place] for place in named_choices(text, names)]
         if len(found) != 1:
             return self.unparsed(f"the reply names {len(found)} of {len(names)} answers, not one")
@@ -324,11 +324,11 @@ class Facts(TextScorer):
 
     def read(self, text: str, case: Case) -> Score:
         texts = accepted(case) if case.variant.prompt.target is not None else ()
-        facts = [_plain(line) for text in texts for line in text.splitlines()]
+        facts = [_plain_text(line) for text in texts for line in text.splitlines()]
         facts = [fact for fact in facts if fact]
         if not facts:
             return self.failed("the item names no fact")
-        reply = _plain(_values(text))
+        reply = _plain_text(_values_as_lines(text))
         return self.scored(sum(fact in reply for fact in facts) / len(facts), text)
 
 
@@ -350,7 +350,7 @@ class Slots(TextScorer):
         return self.scored(match.value, text)
 
 
-def _values(text: str) -> str:
+def _values_as_lines(text: str) -> str:
     """Return the values of a JSON object as lines; any other text unchanged."""
     try:
         value = json.loads(text)

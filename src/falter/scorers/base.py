@@ -69,7 +69,7 @@ _REFUSAL_REASONS = frozenset(
         "spii",
     }
 )  # fmt: skip
-CUT_REASON = "the limit of tokens was reached before a whole answer"
+TRUNCATED_REASON = "the limit of tokens was reached before a whole answer"
 EMPTY_REASON = "the reply is empty"
 CALL_REASON = "the reply is a tool call, not an answer"
 _MAX_EXTRACT_CHARACTERS = 1000
@@ -202,8 +202,8 @@ class TextScorer(ABC):
         """Return the score of a response. Without text, `read` gets it only with `reads_calls`."""
         elsewhere = self.readings.get(case.response.key)
         if elsewhere is not None:
-            return self._read_elsewhere(elsewhere, case)
-        fault = _fault(case.response)
+            return self._score_reading(elsewhere, case)
+        fault = _unreadable_response(case.response)
         if fault is not None:
             outcome, reason = fault
             return Score(scorer=self.name, outcome=outcome, reason=reason)
@@ -211,22 +211,22 @@ class TextScorer(ABC):
         if own is not None:
             return self.scored(own, case.response.text or "")
         if self.needs_baseline:
-            missing = _no_baseline(case.baseline)
+            missing = _baseline_fault(case.baseline)
             if missing is not None:
                 return self.failed(missing)
         text = case.response.text or ""
         empty = CALL_REASON if case.response.calls else EMPTY_REASON
         reads = text.strip() or self.reads_calls
-        score = self._answered(text, case) if reads else self.unparsed(empty)
+        score = self._score_answer(text, case) if reads else self.unparsed(empty)
         value = 0.0 if score.outcome == "unparsed" else score.value if self.whole_reply else None
         if value is not None and value < 0.5 and declined(text):
             reason = "the reply declines to answer"
             return Score(scorer=self.name, outcome="refused", reason=reason)
         if value == 0.0 and case.response.finish_reason in CUT:
-            return Score(scorer=self.name, outcome="truncated", reason=CUT_REASON)
+            return Score(scorer=self.name, outcome="truncated", reason=TRUNCATED_REASON)
         return score
 
-    def _read_elsewhere(self, reading: ReadElsewhere, case: Case) -> Score:
+    def _score_reading(self, reading: ReadElsewhere, case: Case) -> Score:
         """Return the score of an answer that a model or a person extracted."""
         if reading.answer is None:
             return self.unparsed(f"{reading.by} found no answer")
@@ -236,7 +236,7 @@ class TextScorer(ABC):
             said = f"{said} as {reading.answer[:60]!r}: {score.reason}"
         return replace(score, reason=said, tier="inferred" if score.outcome == "scored" else None)
 
-    def _answered(self, text: str, case: Case) -> Score:
+    def _score_answer(self, text: str, case: Case) -> Score:
         """Return the score of the answer in a response, without its form and its reasoning."""
         recipe = case.variant.recipe
         form, reasons = recipe.output_format, recipe.reasons or self.reasoned
@@ -288,31 +288,31 @@ class TextScorer(ABC):
         return Score(scorer=self.name, outcome="failed", reason=reason)
 
 
-def _fault(response: Response) -> tuple[Outcome, str] | None:
+def _unreadable_response(response: Response) -> tuple[Outcome, str] | None:
     """Return the outcome and the reason if a response has no text to read, else None."""
     if response.failure is not None:
         return "failed", response.failure
     if (response.finish_reason or "").lower() in _REFUSAL_REASONS:
         return "refused", response.finish_reason or ""
     if response.ran_out:
-        return "truncated", CUT_REASON
+        return "truncated", TRUNCATED_REASON
     if response.text is None:
         return "failed", "the response has no text"
     return None
 
 
-def _no_baseline(response: Response | None) -> str | None:
+def _baseline_fault(response: Response | None) -> str | None:
     """Return the reason if there is no usable response to the clean prompt, else None."""
     if response is None:
         return "the clean prompt has no reply to compare with"
-    fault = _fault(response)
+    fault = _unreadable_response(response)
     return None if fault is None else f"the clean prompt has no reply to compare with: {fault[1]}"
 
 
 # The question of an item before any perturbation: answer extraction uses what it asks for.
 
 
-_NAMES = (
+_QUESTION_FIELDS = (
     "question", "query", "problem", "q", "prompt", "frage", "pregunta", "domanda", "vraag",
     "pergunta", "質問", "問題",
 )  # fmt: skip
@@ -324,7 +324,7 @@ def clean_question(item: Item) -> str:
     Otherwise the result is empty. Numbers in the question count as given, not as answers, so a text
     that may not be the question is not used.
     """
-    for name in _NAMES:
+    for name in _QUESTION_FIELDS:
         for field, text in item.fields.items():
             if field.casefold() == name:
                 return text

@@ -51,9 +51,9 @@ def made_calls(
     offered = {json.loads(s.text)["name"] for s in prompt.sections if s.kind == "tool" and s.text}
     native, old = response.calls, dict(prompt.renames)
     calls = native or (() if native_only else read_calls(response.text or "", offered))
-    how = NATIVE if native else FROM_TEXT if calls else ""
-    gone = set(old.values())
-    made = []
+    origin = NATIVE if native else FROM_TEXT if calls else ""
+    old_names = set(old.values())
+    calls_made = []
     for call in calls:
         try:
             arguments = plain_json(call.arguments or "{}")
@@ -62,12 +62,12 @@ def made_calls(
         if isinstance(arguments, dict):
             # If the prompt renamed "city", an argument "city" is wrong: it becomes "old city".
             arguments = {
-                old.get(k, f"old {k}" if k in gone else k): v for k, v in arguments.items()
+                old.get(k, f"old {k}" if k in old_names else k): v for k, v in arguments.items()
             }
         else:
             arguments = None
-        made.append(MadeCall(old.get(call.name, call.name), arguments, call.name in offered))
-    return made, how
+        calls_made.append(MadeCall(old.get(call.name, call.name), arguments, call.name in offered))
+    return calls_made, origin
 
 
 @lru_cache(maxsize=4096)
@@ -105,13 +105,13 @@ def normal(value: Any, exact: bool = False) -> Any:
     return value
 
 
-def _equal_values(one: Any, other: Any, exact: bool = False) -> bool:
+def _are_equal(one: Any, other: Any, exact: bool = False) -> bool:
     """Return True if two values are equal. True does not equal 1, and "4" does not equal 4."""
     first, second = (json.dumps(normal(v, exact), sort_keys=True) for v in (one, other))
     return first == second
 
 
-def _kind(value: Any) -> str:
+def _json_type(value: Any) -> str:
     """Return the JSON type of a value; integers and floats are both `number`."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return "number" if number else type(value).__name__
@@ -129,7 +129,7 @@ def canonical(calls: Sequence[MadeCall], item: Item, ignored: Container[str] = (
         kept = {
             k: normal(v)
             for k, v in given.items()
-            if k not in ignored and not (k in usual and _equal_values(v, usual[k]))
+            if k not in ignored and not (k in usual and _are_equal(v, usual[k]))
         }
         shown = json_line(dict(sorted(kept.items()))) if call.arguments is not None else NOT_JSON
         texts.append(f"{call.name} {shown}")
@@ -144,16 +144,16 @@ def changed_argument(
     None if the called tools differ, or if no argument or several arguments differ. Arguments in
     `ignored` do not count.
     """
-    known = defaults_of(item)
+    defaults = defaults_of(item)
     differing: set[str] = set()
     first, second = (sorted(several, key=lambda call: call.name) for several in (calls, others))
     if [call.name for call in first] != [call.name for call in second]:
         return None
     for one, other in zip(first, second, strict=True):
-        usual = known.get(one.name, {})
+        usual = defaults.get(one.name, {})
         given, right = ({**usual, **(call.arguments or {})} for call in (one, other))
         for name in given.keys() | right.keys():
-            alike = name in given and name in right and _equal_values(given[name], right[name])
+            alike = name in given and name in right and _are_equal(given[name], right[name])
             if not alike and name not in ignored:
                 differing.add(name)
     return differing.pop() if len(differing) == 1 else None
@@ -238,8 +238,8 @@ class ToolCall(TextScorer):
                 return "a missing argument"
             several = others.get(name, [])
             values = [right[name], *(several if isinstance(several, list) else [several])]
-            if not any(_equal_values(given[name], value, exact) for value in values):
-                alike = _kind(given[name]) == _kind(right[name])
+            if not any(_are_equal(given[name], value, exact) for value in values):
+                alike = _json_type(given[name]) == _json_type(right[name])
                 return "a wrong argument" if alike else "an argument of a wrong type"
         return "an extra argument" if given.keys() - right.keys() - free - others.keys() else ""
 

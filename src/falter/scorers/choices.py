@@ -46,13 +46,13 @@ class ChoiceLikelihood(LikelihoodScorer):
         return self.scored(float(best == prompt.target), prompt.labels[best])
 
 
-FLOOR = -9999.0
+MIN_LOGPROB = -9999.0
 """Log-likelihood that servers send for a token whose value they do not know."""
 
 
 def _no_preference(values: Sequence[float]) -> bool:
     """Return True if there are several options and their log-likelihoods prefer none."""
-    return len(values) > 1 and (max(values) <= FLOOR or min(values) == max(values))
+    return len(values) > 1 and (max(values) <= MIN_LOGPROB or min(values) == max(values))
 
 
 _MIN_BEGUN_CHARACTERS = 12  # characters that a truncated response needs to identify an option
@@ -63,12 +63,12 @@ def begun_text(reply: str, choices: Sequence[str]) -> int | None:
 
     None also if the response has fewer than 12 characters.
     """
-    begun = _plain(reply)
-    fitting = [i for i, choice in enumerate(choices) if _plain(choice).startswith(begun)]
+    begun = _plain_text(reply)
+    fitting = [i for i, choice in enumerate(choices) if _plain_text(choice).startswith(begun)]
     return fitting[0] if len(begun) >= _MIN_BEGUN_CHARACTERS and len(fitting) == 1 else None
 
 
-def _plain(text: str) -> str:
+def _plain_text(text: str) -> str:
     return " ".join(text.strip(" \t\r\n*_`'\"“”‘’()[]{}<>.:,;!").casefold().split())
 
 

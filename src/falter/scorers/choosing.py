@@ -75,14 +75,14 @@ def are_labels(targets: Sequence[str]) -> bool:
     There are 2 to 20 distinct targets, ignoring case, and each occurs at least twice on average.
     Each is one line of at most 60 characters, and not all are numbers.
     """
-    different = {target.strip().casefold() for target in targets}
+    distinct = {target.strip().casefold() for target in targets}
     return (
-        2 <= len(different) <= MAX_LABELS
-        and len(targets) >= 2 * len(different)
+        2 <= len(distinct) <= MAX_LABELS
+        and len(targets) >= 2 * len(distinct)
         and all(
-            0 < len(target) <= _MAX_LABEL_CHARACTERS and "\n" not in target for target in different
+            0 < len(target) <= _MAX_LABEL_CHARACTERS and "\n" not in target for target in distinct
         )
-        and not all(_NUMBER.fullmatch(target) for target in different)
+        and not all(_NUMBER.fullmatch(target) for target in distinct)
     )
 
 

@@ -22,9 +22,9 @@ from falter.text.code import fenced_blocks
 _STOP_TOKENS = ("<|endoftext|>", "<|im_end|>", "<|eot_id|>", "</s>")
 MAX_REPLY_CHARACTERS = 60_000  # characters read at the end of a response
 _MAX_PARSES = 8  # attempts to parse a text in which code and prose alternate
-_PYTHON = frozenset({"", "python", "python3", "py"})
+_PYTHON_NAMES = frozenset({"", "python", "python3", "py"})
 # A sign that text is code: "return x", "x = 1", "print(x)"; not "The sum of both numbers".
-_CODE = re.compile(r"\b(?:return|yield|raise|pass|while|for|if|try|with)\b|[=(]")
+_CODE_SIGN = re.compile(r"\b(?:return|yield|raise|pass|while|for|if|try|with)\b|[=(]")
 # A line that begins a program: "def f(x):", "@cache", "from math import pi"; not "from here on".
 _CODE_START = re.compile(
     r"^(?:@\w|(?:async[ ]+)?def[ ]|class[ ]|import[ ]|from[ ]\S+[ ]import\b)", re.M
@@ -45,20 +45,20 @@ def extract_code(reply: str, program: Program) -> str | None:
     if text.count("```") == 1 and (_defines(head, name) or _continued_program(head, program)):
         text = head  # the fence closes what the prompt had opened
     fenced = [(block.info.lower(), text[slice(*block.inside)]) for block in fenced_blocks(text)]
-    blocks = [inside for info, inside in fenced if _language(info) in _PYTHON]
+    blocks = [inside for info, inside in fenced if _language(info) in _PYTHON_NAMES]
     blocks = blocks or [inside for _, inside in fenced]
     if blocks:
         block = next((b for b in blocks if _defines(b, name)), blocks[0])
         whole = _whole_program(block, program, name) or _continued_program(block, program)
         return whole or (program.prefix + block if block.strip() else None)
     if _defines(text, name):
-        return _whole_program(_code_part(text), program, name) or program.prefix + text
+        return _whole_program(_longest_program(text), program, name) or program.prefix + text
     return _continued_program(text, program)
 
 
 def complete(code: str) -> str:
     """Return the prompt's code as a program that runs alone: an empty body gets `pass`."""
-    if _parses(code):
+    if _is_python(code):
         return code
     indent = _indent(code)
     return f"{code.rstrip()}\n{indent}pass\n"
@@ -88,7 +88,7 @@ def _defines(code: str, name: str) -> bool:
     return re.search(rf"^[ \t]*(?:async[ ]+)?def[ ]+{re.escape(name)}\b", code, re.M) is not None
 
 
-def _parses(code: str) -> bool:
+def _is_python(code: str) -> bool:
     try:
         ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -123,16 +123,16 @@ def _whole_program(code: str, program: Program, name: str) -> str | None:
 
 def _continued_program(text: str, program: Program) -> str | None:
     """Return the prompt's program with `text` as the function's body; None if not Python."""
-    for body in _bodies(text, _indent(program.prefix)):
-        if _CODE.search(body):
+    for body in _indented_bodies(text, _indent(program.prefix)):
+        if _CODE_SIGN.search(body):
             code = program.prefix.rstrip(" ") + body
             code = code if program.prefix.endswith("\n") else f"{program.prefix}\n{body}"
-            if _parses(code):
+            if _is_python(code):
                 return code
     return None
 
 
-def _bodies(text: str, indent: str) -> Iterator[str]:
+def _indented_bodies(text: str, indent: str) -> Iterator[str]:
     """Yield `text` as a body in up to two ways: unchanged, or all or its first line indented."""
     lines = text.strip("\n").split("\n")
     first = lines[0] if lines else ""
@@ -153,7 +153,7 @@ def _body_lines(lines: list[str]) -> str:
     return "\n".join(kept) + "\n"
 
 
-def _code_part(text: str) -> str:
+def _longest_program(text: str) -> str:
     """Return the text from its first definition or import, as far as it is valid Python.
 
     If no part is valid within `_MAX_PARSES` attempts, all of the text from there is returned.
@@ -163,7 +163,7 @@ def _code_part(text: str) -> str:
         return text
     rest = whole = text[start.start() :]
     for _ in range(_MAX_PARSES):
-        wrong = _wrong_line(rest)
+        wrong = _first_syntax_error(rest)
         if wrong is None:
             return rest
         starts = [m.start() for m in re.finditer(r"^\S", rest, re.M)][1:]
@@ -175,7 +175,7 @@ def _code_part(text: str) -> str:
     return whole
 
 
-def _wrong_line(code: str) -> int | None:
+def _first_syntax_error(code: str) -> int | None:
     """Return the number (from 1) of the line at which a text stops being Python, else None."""
     try:
         ast.parse(code)
@@ -246,11 +246,11 @@ class UnitTests(TextScorer):
         try:
             verdict = self._find_or_run(key, job)
         except BaseException as error:
-            self._forget(key)
+            self._drop_future(key)
             mine.set_exception(error)
             raise
         if verdict.status == "error":
-            self._forget(key)
+            self._drop_future(key)
         mine.set_result(verdict)
         return verdict
 
@@ -261,7 +261,7 @@ class UnitTests(TextScorer):
             self.verdicts.put(key, verdict)
         return verdict
 
-    def _forget(self, key: str) -> None:
+    def _drop_future(self, key: str) -> None:
         with self._lock:
             self._verdict_futures.pop(key, None)
 
@@ -277,5 +277,5 @@ def _job(code: str, program: Program) -> Job:
         code=code,
         tests=program.tests,
         entry_point=program.entry_point,
-        helpers=helpers if _parses(helpers) else None,
+        helpers=helpers if _is_python(helpers) else None,
     )

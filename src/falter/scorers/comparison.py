@@ -27,7 +27,7 @@ class Comparison(TextScorer):
         return _after_answer(text)
 
     def read(self, text: str, case: Case) -> Score:
-        target = _target(case)
+        target = _target_paragraphs(case)
         if target is None:
             return self.failed("the item has no target")
         fault = self.fault(target)
@@ -117,7 +117,7 @@ class Entities(Comparison):
         return self.scored(match.value, text.strip())
 
 
-def _target(case: Case) -> str | None:
+def _target_paragraphs(case: Case) -> str | None:
     """Return the target's texts as paragraphs, or the correct option's text, or None."""
     return None if case.variant.prompt.target is None else "\n\n".join(accepted(case))
 

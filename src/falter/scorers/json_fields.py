@@ -20,7 +20,7 @@ _MAX_FIELDS = 1000
 
 A list in a target may have more entries; all of them are compared with as many of the response."""
 # Models write booleans as words. "on" and "1" are left out, because they may be other values.
-_TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
+_TRUTH_WORDS = {"true": True, "yes": True, "false": False, "no": False}
 
 
 @lru_cache(maxsize=4096)
@@ -65,10 +65,10 @@ class Fields(TextScorer):
         if found.answer is None:
             return self.unparsed(found.reason)
         expected, given = dict(_leaves(target)), dict(_leaves(_unwrapped(found.answer, target)))
-        by_name = {_name(path): path for path in given}
+        by_name = {_field_name(path): path for path in given}
         scores, missing = {}, []
         for path, value in expected.items():
-            place = path if path in given else by_name.get(_name(path))
+            place = path if path in given else by_name.get(_field_name(path))
             if place is None and value is not None:
                 missing.append(path)
             scores[path] = _agreement(given.pop(place, None) if place else None, value)
@@ -88,7 +88,7 @@ def _field_reasons(
     return "; ".join(parts)[:1000]
 
 
-def _name(path: str) -> str:
+def _field_name(path: str) -> str:
     return path.casefold().replace("_", "").replace("-", "").replace(" ", "")
 
 
@@ -130,11 +130,11 @@ def _equal_fields(found: Any, expected: Any) -> bool:
         empty: tuple[Any, ...] = (None, "", [], {})
         return bool(found == expected) or (found in empty and expected in empty)
     if isinstance(expected, bool) or isinstance(found, bool):
-        return _truth(found) is not None and _truth(found) == _truth(expected)
+        return _as_truth(found) is not None and _as_truth(found) == _as_truth(expected)
     if isinstance(found, (list, dict)):
         return isinstance(found, list) and len(found) == 1 and _equal_fields(found[0], expected)
     return same_answer(str(found), str(expected))
 
 
-def _truth(value: Any) -> bool | None:
-    return value if isinstance(value, bool) else _TRUTHS.get(str(value).strip().casefold())
+def _as_truth(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else _TRUTH_WORDS.get(str(value).strip().casefold())

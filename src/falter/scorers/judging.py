@@ -29,18 +29,18 @@ _MAX_REPLY_CHARACTERS = 20_000  # characters of a response
 _MAX_ATTEMPTS = 200  # opening braces at which an object is tried
 _MAX_DEPTH = 4  # levels of nesting
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,3}")
-_THOUGHTS = ("think", "thinking", "reasoning")
+_REASONING_TAGS = ("think", "thinking", "reasoning")
 
 
 class _Unreadable(Exception):
     """Error for a response without exactly one set of ratings; its text is the reason."""
 
 
-class _Pairs(list[tuple[str, Any]]):
+class _KeyedPairs(list[tuple[str, Any]]):
     """A JSON object as a list of (key, value) pairs, which keeps repeated keys."""
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_Pairs)
+_DECODER = json.JSONDecoder(object_pairs_hook=_KeyedPairs)
 
 
 def read_ratings(text: str) -> Mapping[str, int] | None:
@@ -75,7 +75,7 @@ class ReasoningQuality(TextScorer):
 def _ratings(text: str) -> dict[str, int]:
     if len(text) > _MAX_REPLY_CHARACTERS:
         raise _Unreadable(f"the reply is longer than {_MAX_REPLY_CHARACTERS:,} characters")
-    sets = [_checked_ratings(pairs) for pairs in _objects(_without_thoughts(text))]
+    sets = [_checked_ratings(pairs) for pairs in _rating_objects(_without_thoughts(text))]
     if not sets:
         raise _Unreadable("the reply holds no JSON object with ratings")
     if any(ratings != sets[0] for ratings in sets[1:]):
@@ -86,13 +86,13 @@ def _ratings(text: str) -> dict[str, int]:
 def _without_thoughts(text: str) -> str:
     """Return the response without a leading block of reasoning; empty if that block never ends."""
     reply = text.strip()
-    for name in _THOUGHTS:
+    for name in _REASONING_TAGS:
         if reply.startswith(f"<{name}>"):
             return reply.partition(f"</{name}>")[2]
     return reply
 
 
-def _objects(text: str) -> Iterator[_Pairs]:
+def _rating_objects(text: str) -> Iterator[_KeyedPairs]:
     """Yield the JSON objects of the text that name a dimension."""
     at, attempts = text.find("{"), 0
     while at >= 0:
@@ -104,30 +104,30 @@ def _objects(text: str) -> Iterator[_Pairs]:
         except (ValueError, RecursionError):
             end = at + 1
         else:
-            yield from _rating(value, 0)
+            yield from _nested_ratings(value, 0)
         at = text.find("{", end)
 
 
-def _rating(value: Any, depth: int) -> Iterator[_Pairs]:
+def _nested_ratings(value: Any, depth: int) -> Iterator[_KeyedPairs]:
     """Yield `value` if it is an object that names a dimension, else its nested objects that do."""
     if depth > _MAX_DEPTH:
         return
-    if isinstance(value, _Pairs):
+    if isinstance(value, _KeyedPairs):
         if any(_folded(key) in DIMENSIONS for key, _ in value):
             yield value
             return
         value = [inner for _, inner in value]
     if isinstance(value, list):
         for inner in value:
-            yield from _rating(inner, depth + 1)
+            yield from _nested_ratings(inner, depth + 1)
 
 
-def _checked_ratings(pairs: _Pairs) -> dict[str, int]:
+def _checked_ratings(pairs: _KeyedPairs) -> dict[str, int]:
     ratings: dict[str, int] = {}
     for key, value in pairs:
         name = _folded(key)
         if name in DIMENSIONS:
-            number = _number(name, value)
+            number = _checked_number(name, value)
             if ratings.setdefault(name, number) != number:
                 raise _Unreadable(f"'{name}' has two ratings")
     for name in DIMENSIONS:
@@ -140,7 +140,7 @@ def _folded(key: str) -> str:
     return key.strip().casefold()
 
 
-def _number(name: str, value: Any) -> int:
+def _checked_number(name: str, value: Any) -> int:
     if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value.strip()):
         value = int(value)
     whole = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -154,7 +154,7 @@ def _number(name: str, value: Any) -> int:
 
 SENTENCES_FIELD = "sentences"
 # The mark of a list entry: "- ", "2) ", "(3) ", "• "; not the "2." of "2.5 million".
-_MARK = re.compile(r"^(?:[-*•–]|\(?\d{1,2}[.)])\s+")
+_LIST_MARK = re.compile(r"^(?:[-*•–]|\(?\d{1,2}[.)])\s+")
 _MAX_SENTENCES = 200
 
 
@@ -164,7 +164,7 @@ def summary_sentences(text: str) -> list[str]:
     Every line break ends a sentence. An introductory line is a first line that ends in a colon
     (*Here is a summary:*) and is followed by another line.
     """
-    lines = [_MARK.sub("", line.strip()) for line in text.strip().split("\n")]
+    lines = [_LIST_MARK.sub("", line.strip()) for line in text.strip().split("\n")]
     lines = [line for line in lines if line]
     if len(lines) > 1 and lines[0].endswith(":"):
         lines = lines[1:]

@@ -11,12 +11,12 @@ from falter.records.types import Score
 from falter.scorers.base import LikelihoodScorer, TextScorer, declared
 
 RATINGS = ("1", "2", "3")
-_KEY = "rating"
+_RATING_KEY = "rating"
 _MAX_REPLY_CHARACTERS = 20_000  # characters of a response
 _MAX_ATTEMPTS = 200  # opening braces at which an object is tried
 _DECODER = json.JSONDecoder()
 # "<think>…</think>", or "<think>…" that never ends.
-_THOUGHTS = re.compile(r"\s*<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL)
+_REASONING_BLOCK = re.compile(r"\s*<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL)
 
 
 def read_rating(text: str) -> int | None:
@@ -29,10 +29,10 @@ def read_rating(text: str) -> int | None:
     """
     if len(text) > _MAX_REPLY_CHARACTERS:
         return None
-    reply = _THOUGHTS.sub("", text, count=1).strip()
+    reply = _REASONING_BLOCK.sub("", text, count=1).strip()
     if reply in RATINGS:
         return int(reply)
-    found = {_number(value) for value in _ratings(reply)}
+    found = {_whole_number(value) for value in _ratings(reply)}
     return found.pop() if len(found) == 1 else None
 
 
@@ -47,13 +47,13 @@ def _ratings(reply: str) -> list[Any]:
         except (ValueError, RecursionError):
             end = at + 1
         else:
-            if isinstance(value, dict) and _KEY in value:
-                values.append(value[_KEY])
+            if isinstance(value, dict) and _RATING_KEY in value:
+                values.append(value[_RATING_KEY])
         at = reply.find("{", end)
     return values
 
 
-def _number(value: Any) -> int | None:
+def _whole_number(value: Any) -> int | None:
     text = value.strip() if isinstance(value, str) else value
     if isinstance(text, bool) or text not in (*RATINGS, 1, 2, 3):
         return None

@@ -43,7 +43,7 @@ def in_form(text: str, form: str, *, reasoned: bool = False) -> str | None:
         return None
     for candidate in candidates(text.strip(), reasoned):
         try:
-            return _READERS[form](candidate)
+            return _PARSERS[form](candidate)
         except Unreadable:
             continue
     return None
@@ -56,7 +56,7 @@ def candidates(text: str, reasoned: bool) -> Iterator[str]:
     if len(fenced) == 1:
         yield text[slice(*fenced[0].inside)].removesuffix("\n")
     yield text
-    if reasoned and (markers := list(_MARKER.finditer(text))):
+    if reasoned and (markers := list(_ANSWER_LINE.finditer(text))):
         yield text[markers[-1].end() :].strip()
 
 
@@ -134,7 +134,7 @@ def xml_root(text: str) -> Element:
         raise Unreadable from None
 
 
-def _xml(text: str) -> str:
+def _xml_answer(text: str) -> str:
     """Return the text of the only element `answer`."""
     elements = list(xml_root(text).iter(ANSWER_KEY))
     if len(elements) != 1:
@@ -145,7 +145,7 @@ def _xml(text: str) -> str:
 HEADING = lazy_regex(r"^#{1,6}[ \t]([^\n]*)$", re.MULTILINE)
 
 
-def _markdown(text: str) -> str:
+def _markdown_answer(text: str) -> str:
     """Return the text below the only heading `Answer`, up to the next heading."""
     headings = list(HEADING.finditer(text))
     named = [i for i, m in enumerate(headings) if m[1].strip(" \t#*_:").casefold() == ANSWER_KEY]
@@ -208,7 +208,7 @@ def html_elements(text: str, ids: Collection[str]) -> list[tuple[str, list[str]]
     return page.answers
 
 
-def _html(text: str) -> str:
+def _html_answer(text: str) -> str:
     """Return the text of the only element with the id `answer`."""
     answers = html_elements(text, (ANSWER_KEY,))
     if len(answers) != 1:
@@ -216,20 +216,20 @@ def _html(text: str) -> str:
     return "".join(answers[0][1]).strip()
 
 
-def _text(text: str) -> str:
+def _plain_answer(text: str) -> str:
     """Return plain text, stripped. Raise `Unreadable` if it is empty."""
     if not text.strip():
         raise Unreadable
     return text.strip()
 
 
-_READERS: dict[str, Callable[[str], str]] = {
+_PARSERS: dict[str, Callable[[str], str]] = {
     "json": lambda text: _answer_value(json_value(text)),
     "yaml": lambda text: _answer_value(yaml_value(text)),
-    "xml": _xml,
-    "markdown": _markdown,
-    "html": _html,
-    "text": _text,
+    "xml": _xml_answer,
+    "markdown": _markdown_answer,
+    "html": _html_answer,
+    "text": _plain_answer,
 }
 
 
@@ -237,7 +237,7 @@ _READERS: dict[str, Callable[[str], str]] = {
 
 # "Answer: B", "**So the final answer is:** B", "> The answer is B"; not "My answers: B", nor "…, so
 # the answer is B" within a line, which reasoning also says of intermediate steps.
-_MARKER = lazy_regex(
+_ANSWER_LINE = lazy_regex(
     r"^[ \t>*_#`-]*(?:(?:so|thus|therefore|hence)\b,?[ \t]*)?(?:(?:the|my)[ \t]+)?"
     r"(?:(?:final|correct|right|best)[ \t]+)?answer[ \t*_]*(?:is\b[ \t]*:?|:)[ \t*_]*",
     re.IGNORECASE | re.MULTILINE,
@@ -249,7 +249,7 @@ def final_answer(text: str) -> str | None:
 
     If nothing follows on that line, the next line with text is returned.
     """
-    markers = list(_MARKER.finditer(text))
+    markers = list(_ANSWER_LINE.finditer(text))
     if not markers:
         return None
     line = text[markers[-1].end() :].strip().partition("\n")[0].strip()
@@ -264,7 +264,7 @@ def without_sequel(text: str, prompt: Prompt, *, reasoned: bool) -> str:
     """
     body = [s for s in prompt.sections if s.kind not in ("system", "added")]
     opening = body[0].text.strip().partition("\n")[0] if body else ""
-    first = _MARKER.search(text) if reasoned else None
+    first = _ANSWER_LINE.search(text) if reasoned else None
     if not opening or body[0].kind != "instruction" or (reasoned and first is None):
         return text
     at = text.find(f"\n{opening}", first.end() if first else 0)

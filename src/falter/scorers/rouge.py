@@ -13,7 +13,7 @@ from falter.records.errors import DuplicateName, InvalidValue, UnknownName
 from falter.records.lazy_regex import lazy_regex
 
 Tokens = Literal["rouge_score", "unicode"]
-KINDS = (*(f"rouge{n}" for n in range(1, 10)), "rougeL", "rougeLsum")
+ROUGE_KINDS = (*(f"rouge{n}" for n in range(1, 10)), "rougeL", "rougeLsum")
 _LATIN = lazy_regex(r"[a-z0-9]+")
 # Chinese characters and Japanese kana, which have no spaces between words.
 _IDEOGRAPH = lazy_regex(r"[々-〇぀-ヿ㐀-䶿一-鿿豈-﫿\U00020000-\U0003ffff]")
@@ -45,14 +45,14 @@ def rouge(
     as in `rouge_tokens`. With its default the numbers equal those of Google's rouge-score. Lin
     2004.
     """
-    _check(kinds)
+    _require_kinds(kinds)
     words = rouge_tokens(candidate, tokens), rouge_tokens(reference, tokens)
     overlaps = {}
     for kind in kinds:
         if kind == "rougeLsum":
             overlaps[kind] = _overlap_by_line(_lines(candidate, tokens), _lines(reference, tokens))
         elif kind == "rougeL":
-            overlaps[kind] = _overlap(_lcs(*words), len(words[0]), len(words[1]))
+            overlaps[kind] = _overlap(_lcs_length(*words), len(words[0]), len(words[1]))
         else:
             overlaps[kind] = _ngrams(*words, int(kind[-1]))
     return overlaps
@@ -80,12 +80,12 @@ def _spaced(char: str) -> str:
     return f" {char} " if _IDEOGRAPH.match(char) else char
 
 
-def _check(kinds: Sequence[str]) -> None:
+def _require_kinds(kinds: Sequence[str]) -> None:
     if isinstance(kinds, str):
         raise InvalidValue("kinds", kinds, "a tuple of kinds", hint=f"write ('{kinds}',)")
     for n, kind in enumerate(kinds):
-        if kind not in KINDS:
-            raise UnknownName("kind of ROUGE", kind, KINDS)
+        if kind not in ROUGE_KINDS:
+            raise UnknownName("kind of ROUGE", kind, ROUGE_KINDS)
         if kind in kinds[:n]:
             raise DuplicateName(f"kinds names '{kind}' twice")
 
@@ -111,7 +111,7 @@ def _ngrams(candidate: list[str], reference: list[str], n: int) -> Overlap:
     return _overlap((left & right).total(), left.total(), right.total())
 
 
-def _columns(candidate: Sequence[str], reference: Sequence[str]) -> Iterator[int]:
+def _lcs_columns(candidate: Sequence[str], reference: Sequence[str]) -> Iterator[int]:
     """Yield the table of longest common subsequences, one column for each word of the candidate.
 
     Bit i is 0 if the i-th word of the reference makes the subsequence longer by one. A column takes
@@ -128,10 +128,10 @@ def _columns(candidate: Sequence[str], reference: Sequence[str]) -> Iterator[int
         yield column
 
 
-def _lcs(candidate: Sequence[str], reference: Sequence[str]) -> int:
+def _lcs_length(candidate: Sequence[str], reference: Sequence[str]) -> int:
     """Return the length of the longest common subsequence of two lists of words."""
     column = (1 << len(reference)) - 1
-    for column in _columns(candidate, reference):  # noqa: B007
+    for column in _lcs_columns(candidate, reference):  # noqa: B007
         pass
     return len(reference) - column.bit_count()
 
@@ -163,7 +163,7 @@ def _common_indices(candidate: Sequence[str], reference: Sequence[str]) -> set[i
     Then the search steps back in the candidate if the reference's word was needed, else in the
     reference.
     """
-    columns = list(_columns(candidate, reference))
+    columns = list(_lcs_columns(candidate, reference))
     at, word = len(reference) - 1, len(candidate) - 1
     places = set()
     while at >= 0 and word >= 0:

@@ -17,12 +17,12 @@ _SEARCHED_CHARACTERS = 10_000  # characters searched at each end of a long text
 _ARTICLE = re.compile(r"\A(?:an?|the|der|die|das|le|la|les|el|los|las|de|het)\s+(?=\S)")
 # "1,500.0", "-3", ".5"; not the 2 of "v2".
 _NUMBER = re.compile(r"(?<![\w.])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|(?<![\w.])[-−+]?\.\d+")
-_UNIT_BEHIND = re.compile(r"(?<=\d)(?=[^\W\d_])")  # "6kg" is "6 kg"
+_UNIT_START = re.compile(r"(?<=\d)(?=[^\W\d_])")  # "6kg" is "6 kg"
 _SIGNS = "%$€£¥°"
 _SIGN = re.compile(f"[{_SIGNS}]")
 _SEPARATORS = re.compile(r"[\s,;:!?()\[\]{}/_\"“”„‟«»‹›「」『』、。，：；！？（）*`‐‑–—-]+")
 # Points and apostrophes that are removed: "U.S." is "US", "it's" is "its"; "3.5" stays.
-_DROPPED = re.compile(r"(?<!\d)\.|\.(?!\d)|['‘’´‛]")
+_DROPPED_MARKS = re.compile(r"(?<!\d)\.|\.(?!\d)|['‘’´‛]")
 _ACCENTS = re.compile("[\u0300-\u036f]")
 
 
@@ -97,13 +97,13 @@ def folded(text: str) -> str:
 def _folded(text: str) -> str:
     text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text)).casefold().strip()
     text = unicodedata.normalize("NFKC", text)
-    numbers = _SIGN.sub(r" \g<0> ", _NUMBER.sub(_canonical, text)).replace("&", " and ")
-    numbers = _UNIT_BEHIND.sub(" ", numbers)
-    bare = _ARTICLE.sub("", _DROPPED.sub("", numbers).strip('"“”„«»*`_ '), count=1)
+    numbers = _SIGN.sub(r" \g<0> ", _NUMBER.sub(_canonical_number, text)).replace("&", " and ")
+    numbers = _UNIT_START.sub(" ", numbers)
+    bare = _ARTICLE.sub("", _DROPPED_MARKS.sub("", numbers).strip('"“”„«»*`_ '), count=1)
     return " ".join(filter(None, _SEPARATORS.split(bare))) or " ".join(text.split())
 
 
-def _canonical(number: re.Match[str]) -> str:
+def _canonical_number(number: re.Match[str]) -> str:
     """Return a number without separators and idle zeros, with U+2212 as its minus sign."""
     whole, _, part = number[0].lstrip("-−+").replace(",", "").partition(".")
     digits = f"{whole.lstrip('0') or '0'}.{part.rstrip('0')}".rstrip(".")

@@ -23,7 +23,7 @@ def flat_object(value: Object) -> dict[str, str] | None:
     dots. Of equal paths the last wins. Numbers stay as written, and list entries become lines. Keys
     with null, blank texts or empty lists are left out.
     """
-    return _flat(value, entities=False)
+    return _flattened(value, entities=False)
 
 
 def flat_entities(value: Object) -> dict[str, str] | None:
@@ -31,10 +31,10 @@ def flat_entities(value: Object) -> dict[str, str] | None:
 
     A list of entities holds objects with the keys `name` and `value`.
     """
-    return _flat(value, entities=True)
+    return _flattened(value, entities=True)
 
 
-def _flat(source: Object, *, entities: bool) -> dict[str, str] | None:
+def _flattened(source: Object, *, entities: bool) -> dict[str, str] | None:
     try:
         value = _parsed(source) if isinstance(source, str) else source
         value = _unwrapped(value) if entities else value
@@ -45,12 +45,12 @@ def _flat(source: Object, *, entities: bool) -> dict[str, str] | None:
 
 def _parsed(text: str) -> object:
     try:
-        return _loads(text)
+        return _strict_json(text)
     except ValueError:
-        return _loads(_fenced_text(text))
+        return _strict_json(_fenced_text(text))
 
 
-def _loads(text: str) -> object:
+def _strict_json(text: str) -> object:
     value: object = json.loads(text, parse_int=str, parse_float=str, parse_constant=_refuse)
     return value
 
@@ -80,11 +80,11 @@ def _leaves(value: Mapping[str, object], path: str) -> Iterator[tuple[str, str]]
         name = f"{path}.{key}" if path else str(key)
         if isinstance(inner, Mapping):
             yield from _leaves(inner, name)
-        elif (text := _text(inner)).strip():
+        elif (text := _value_text(inner)).strip():
             yield name, text
 
 
-def _text(value: object) -> str:
+def _value_text(value: object) -> str:
     """Return a JSON value as text: empty for null, list entries as lines."""
     if value is None:
         return ""
@@ -93,7 +93,7 @@ def _text(value: object) -> str:
     if isinstance(value, Mapping):  # inside a list
         return ", ".join(f"{path}: {text}" for path, text in sorted(_leaves(value, "")))
     if isinstance(value, (list, tuple)):
-        return "\n".join(text for text in map(_text, value) if text)
+        return "\n".join(text for text in map(_value_text, value) if text)
     return str(value)
 
 
@@ -129,7 +129,7 @@ def entity_match(
     The value is 1 if both sides are empty, 0 if one side is, and None if a side is no object of
     entities. Raise `InvalidValue` for a `threshold` outside (0, 1] or a text as `choice_keys`.
     """
-    _check(choice_keys, threshold)
+    _check_options(choice_keys, threshold)
     extracted, expected = flat_entities(candidate), flat_entities(reference)
     if extracted is None or expected is None:
         side = "candidate" if extracted is None else "reference"
@@ -158,7 +158,7 @@ def _are_similar(text: str, expected: str, threshold: float | None, tokens: Toke
     return rouge(text, expected, ("rougeL",), tokens=tokens)["rougeL"].f1 >= threshold
 
 
-def _check(choice_keys: Collection[str], threshold: float) -> None:
+def _check_options(choice_keys: Collection[str], threshold: float) -> None:
     if isinstance(choice_keys, str):
         hint = f"write ['{choice_keys}']"
         raise InvalidValue("choice_keys", choice_keys, "a list of keys", hint=hint)

@@ -16,7 +16,7 @@ RATINGS = ("1", "2", "3", "4", "5")
 """The options of an item that asks for a rating, in this order."""
 ENTAILMENT = ("yes", "no", "maybe")
 """The options of an item that asks whether one text follows from another, in this order."""
-FLOOR = -9999.0
+MIN_LOGPROB = -9999.0
 
 
 def option_chances(logprobs: Sequence[float]) -> tuple[float, ...] | None:
@@ -25,7 +25,7 @@ def option_chances(logprobs: Sequence[float]) -> tuple[float, ...] | None:
     None if a log-likelihood is missing or not finite, or if none is above the number that servers
     send for an unknown value.
     """
-    if not logprobs or not all(map(math.isfinite, logprobs)) or max(logprobs) <= FLOOR:
+    if not logprobs or not all(map(math.isfinite, logprobs)) or max(logprobs) <= MIN_LOGPROB:
         return None
     highest = max(logprobs)
     weights = [math.exp(logprob - highest) for logprob in logprobs]

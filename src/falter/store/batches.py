@@ -13,7 +13,7 @@ from falter.records.codec import from_json
 from falter.records.errors import UnknownName
 from falter.records.ids import digest, short
 from falter.records.types import Model, Response, Run
-from falter.store.encoding import blob, name_of
+from falter.store.encoding import id_bytes, id_text
 from falter.store.store import Store
 
 MAX_MESSAGE_CHARACTERS = 500
@@ -46,10 +46,11 @@ class Batches:
                 number = self._db.execute(
                     "INSERT INTO batches (id, model, state, asked, said, created_at, changed_at) "
                     "VALUES (?1, ?2, 'sending', ?3, '', ?4, ?4)",
-                    (blob(mark), self._store.model_number(model), asked, now),
+                    (id_bytes(mark), self._store.model_number(model), asked, now),
                 ).lastrowid
                 self._db.executemany(
-                    "INSERT INTO batch_keys VALUES (?, ?)", [(number, blob(key)) for key in ours]
+                    "INSERT INTO batch_keys VALUES (?, ?)",
+                    [(number, id_bytes(key)) for key in ours],
                 )
         if not ours:
             self._store.release([mark])
@@ -60,7 +61,7 @@ class Batches:
         )  # fmt: skip
 
     def open(self, model: Model) -> list[StoredBatch]:
-        return self._select(f"m.id = ? AND b.{_OPEN}", blob(model.id))
+        return self._select(f"m.id = ? AND b.{_OPEN}", id_bytes(model.id))
 
     def all(self) -> list[StoredBatch]:
         """Return every batch with the number of its answered requests, the oldest first."""
@@ -87,16 +88,16 @@ class Batches:
         return matching[0]
 
     def names(self, model: Model) -> set[str]:
-        return {b.name for b in self._select("m.id = ?", blob(model.id)) if b.name is not None}
+        return {b.name for b in self._select("m.id = ?", id_bytes(model.id)) if b.name is not None}
 
     def keys(self, batch: StoredBatch) -> list[str]:
         with self._store.reading():
             rows = self._db.execute(
                 "SELECT k.key FROM batch_keys k JOIN batches b ON b.number = k.batch "
                 "WHERE b.id = ?",
-                (blob(batch.mark),),
+                (id_bytes(batch.mark),),
             )
-            return [name_of(key) for (key,) in rows]
+            return [id_text(key) for (key,) in rows]
 
     def held(self, keys: Collection[str]) -> set[str]:
         query = (
@@ -104,7 +105,9 @@ class Batches:
             f"WHERE b.{_OPEN} AND k.key"
         )
         with self._store.reading():
-            return {name_of(key) for (key,) in self._store.rows_in(query, list(map(blob, keys)))}
+            return {
+                id_text(key) for (key,) in self._store.rows_in(query, list(map(id_bytes, keys)))
+            }
 
     def is_free(self, key: str) -> bool:
         with self._store.transaction():  # wait for another process that is logging a batch
@@ -121,7 +124,7 @@ class Batches:
         with self._store.transaction():
             self._db.execute(
                 "UPDATE batches SET state = ?, name = ?, said = ?, changed_at = ? WHERE id = ?",
-                (state, name, said, now, blob(batch.mark)),
+                (state, name, said, now, id_bytes(batch.mark)),
             )
         if state not in OPEN_STATES:
             self._store.release([batch.mark])
@@ -135,7 +138,7 @@ class Batches:
             rows = self._db.execute(f"{_SELECT} WHERE {condition} ORDER BY b.number", values)
             return [
                 StoredBatch(
-                    mark=name_of(mark),
+                    mark=id_text(mark),
                     model=from_json(Model, orjson.loads(body)),
                     name=name,
                     state=state,
@@ -154,5 +157,5 @@ def planned_keys(store: Store, run: Run) -> dict[str, int]:
     query = "SELECT key, min(panel) FROM cells WHERE run = ? GROUP BY key"
     with store.reading():
         return {
-            name_of(key): panel for key, panel in store.db.execute(query, (store.number(run.id),))
+            id_text(key): panel for key, panel in store.db.execute(query, (store.number(run.id),))
         }

@@ -9,7 +9,7 @@ import orjson
 from falter.records.chats import reply_text
 from falter.records.codec import from_json
 from falter.records.types import Item, Response, Run
-from falter.store.encoding import name_of, read_prompt
+from falter.store.encoding import id_text, read_prompt
 from falter.store.store import CellRange, Store
 
 
@@ -22,7 +22,7 @@ def cell_ranges(store: Store, run: Run) -> list[CellRange]:
     """
     with store.reading():
         return [
-            CellRange(panel=panel, item=name_of(item), first=first, last=last)
+            CellRange(panel=panel, item=id_text(item), first=first, last=last)
             for panel, item, first, last in store.db.execute(query, (store.number(run.id),))
         ]
 
@@ -56,7 +56,7 @@ def cells_with(
                 response = from_json(Response, orjson.loads(body))
                 texts += [reply_text(response), response.reasoning or ""]
             if any(text in one.lower() for one in texts):
-                yield name_of(item), name_of(recipe), draw, repeat
+                yield id_text(item), id_text(recipe), draw, repeat
 
 
 def stored_items(store: Store, run: Run) -> dict[str, Item]:
@@ -66,7 +66,7 @@ def stored_items(store: Store, run: Run) -> dict[str, Item]:
             "SELECT id, body FROM items WHERE number IN (SELECT item FROM cells WHERE run = ?)",
             (store.number(run.id),),
         )
-        return {name_of(key): from_json(Item, orjson.loads(body)) for key, body in rows}
+        return {id_text(key): from_json(Item, orjson.loads(body)) for key, body in rows}
 
 
 def changes(store: Store) -> int:
@@ -97,7 +97,7 @@ def _newest(store: Store, table: str) -> int:
 
 def _keys_after(store: Store, table: str, number: int) -> list[str]:
     rows = store.db.execute(f"SELECT key FROM {table} WHERE rowid > ?", (number,))
-    return [name_of(key) for (key,) in rows]
+    return [id_text(key) for (key,) in rows]
 
 
 def unanswered(store: Store, run: Run) -> dict[str, list[tuple[int, str]]]:
@@ -109,5 +109,5 @@ def unanswered(store: Store, run: Run) -> dict[str, list[tuple[int, str]]]:
     waiting: dict[str, list[tuple[int, str]]] = {}
     with store.reading():
         for key, panel, item in store.db.execute(query, (store.number(run.id),)):
-            waiting.setdefault(name_of(key), []).append((panel, name_of(item)))
+            waiting.setdefault(id_text(key), []).append((panel, id_text(item)))
     return waiting

@@ -1,4 +1,4 @@
-"""Hashes as bytes: identities, and short marks that tell what was changed from what was not."""
+"""Stored forms of hashes, checksums and prompts."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from falter.records.codec import from_json, to_json
 from falter.records.types import Demonstration, Edit, Prompt, Section
 
 
-def blob(identity: str) -> bytes:
-    """The 32 bytes of a tagged hash."""
+def id_bytes(identity: str) -> bytes:
+    """Return the 32 bytes of a tagged hash."""
     return bytes.fromhex(identity[7:])
 
 
-def name_of(key: bytes) -> str:
-    """The tagged hash of 32 bytes."""
+def id_text(key: bytes) -> str:
+    """Return 32 bytes as a tagged hash, such as `sha256:3f…`."""
     return "sha256:" + key.hex()
 
 
 def pack(record: Any) -> bytes:
-    """The body of a record as it is stored."""
+    """Return a record as JSON, the form of a stored body."""
     return orjson.dumps(to_json(record))
 
 
 def checksum(body: bytes) -> bytes:
-    """Eight bytes that tell a damaged response from a whole one."""
+    """Return an 8-byte checksum, which detects a damaged body."""
     return hashlib.blake2b(body, digest_size=8).digest()
 
 
-def cell_mark(row: Sequence[Any]) -> bytes:
-    """Eight bytes over a planned cell: two cells that were swapped or copied no longer fit."""
+def cell_checksum(row: Sequence[Any]) -> bytes:
+    """Return an 8-byte checksum of a planned cell's row; it detects swapped and copied cells."""
     return checksum(b"|".join(v if isinstance(v, bytes) else b"%d" % v for v in row))
 
 
-def content_mark(parts: Sequence[str | bytes | None]) -> bytes:
-    """A hash of the parts of a cell, none of which runs into the next."""
+def content_hash(parts: Sequence[str | bytes | None]) -> bytes:
+    """Return a hash of a cell's parts; their lengths keep two neighbouring parts distinct."""
     data = [p.encode("utf-8", "surrogatepass") if isinstance(p, str) else p for p in parts]
     joined = b"".join([b"-" if part is None else b"%d:%b" % (len(part), part) for part in data])
     return hashlib.blake2b(joined, digest_size=16).digest()
@@ -49,17 +49,17 @@ def content_mark(parts: Sequence[str | bytes | None]) -> bytes:
 # A stored prompt is JSON without its usual values, a section a list and its edits a flat list of
 # offsets: a third to a half of the bytes of the whole record, of which a run stores one a cell.
 
-_USUAL = {
+_DEFAULTS = {
     name: field.default for name, field in Prompt.__dataclass_fields__.items() if name != "sections"
 }
 
 
 def pack_prompt(prompt: Prompt) -> bytes:
-    """A prompt as the store keeps it."""
+    """Return a prompt in its stored form."""
     content: dict[str, Any] = {"s": [_pack_section(s) for s in prompt.sections]}
-    for name, usual in _USUAL.items():
+    for name, default in _DEFAULTS.items():
         value = getattr(prompt, name)
-        if value == usual:
+        if value == default:
             continue
         if name == "demonstrations":
             value = [[[_pack_section(s) for s in d.sections], d.answer] for d in value]
@@ -68,7 +68,7 @@ def pack_prompt(prompt: Prompt) -> bytes:
 
 
 def pack_whole_record(body: bytes) -> bytes:
-    """A prompt of an older store, packed; what cannot be read stays as it is."""
+    """Return the packed form of an older store's prompt; an unreadable body stays unchanged."""
     try:
         return pack_prompt(from_json(Prompt, orjson.loads(body)))
     except (ValueError, TypeError, AttributeError, KeyError):
@@ -84,20 +84,20 @@ def _pack_section(section: Section) -> list[Any]:
     return [*packed, True] if section.opens else packed
 
 
-def _section(packed: Sequence[Any], edited: bool = True) -> Section:
+def _unpack_section(packed: Sequence[Any], edited: bool = True) -> Section:
     name, kind, text, *spans = packed
     return Section(
         name=name,
         kind=kind,
         text=text,
-        edits=_edits(spans[0]) if spans and edited else (),
+        edits=_unpack_edits(spans[0]) if spans and edited else (),
         protected=tuple((start, end) for start, end in spans[1]) if len(spans) > 1 else (),
         opens=len(spans) > 2,
     )
 
 
 def _pack_edits(edits: tuple[Edit, ...]) -> list[Any]:
-    """Three numbers an edit: the gap before it, its length before and after.
+    """Return three numbers for each edit: the gap before it, its old and its new length.
 
     Edits that these do not tell in full, since they are out of order, keep all four offsets.
     """
@@ -105,12 +105,12 @@ def _pack_edits(edits: tuple[Edit, ...]) -> list[Any]:
     for edit in edits:
         packed += [edit.start - end, edit.end - edit.start, edit.new_end - edit.new_start]
         end = edit.end
-    if _edits(packed) == edits:
+    if _unpack_edits(packed) == edits:
         return packed
     return [[e.start, e.end, e.new_start, e.new_end] for e in edits]
 
 
-def _edits(packed: Sequence[Any]) -> tuple[Edit, ...]:
+def _unpack_edits(packed: Sequence[Any]) -> tuple[Edit, ...]:
     if packed and isinstance(packed[0], list):
         return tuple(Edit(start=a, end=b, new_start=c, new_end=d) for a, b, c, d in packed)
     edits, end, shift = list[Edit](), 0, 0
@@ -132,7 +132,7 @@ def _edit_count(packed: Sequence[Any]) -> int:
 
 # Each prompt is read once, since every model and repeat of a run has it again. As many prompts up
 # to this size are remembered: a few megabytes, whatever a store holds.
-REMEMBERED, LONGEST = 1024, 4096
+CACHED_PROMPTS, MAX_CACHED_BYTES = 1024, 4096
 
 
 def read_prompt(body: bytes, *, whole: bool | Literal["texts"]) -> tuple[Prompt, int]:
@@ -140,7 +140,7 @@ def read_prompt(body: bytes, *, whole: bool | Literal["texts"]) -> tuple[Prompt,
 
     With *texts*, sections have their texts but no edits: decoding edits takes most of the time.
     """
-    return (_remembered if len(body) <= LONGEST else _decode_prompt)(body, whole)
+    return (_cached_decode if len(body) <= MAX_CACHED_BYTES else _decode_prompt)(body, whole)
 
 
 def _decode_prompt(body: bytes, whole: bool | Literal["texts"]) -> tuple[Prompt, int]:
@@ -151,21 +151,21 @@ def _decode_prompt(body: bytes, whole: bool | Literal["texts"]) -> tuple[Prompt,
     prompt = from_json(Prompt, {**content, "sections": ()})
     if whole:
         shown = [
-            Demonstration(sections=tuple(map(_section, parts)), answer=answer)
+            Demonstration(sections=tuple(map(_unpack_section, parts)), answer=answer)
             for parts, answer in demonstrations
         ]
         if shown:
             prompt = replace(prompt, demonstrations=tuple(shown))
-        prompt = prompt.with_sections(tuple([_section(s, whole is True) for s in sections]))
+        prompt = prompt.with_sections(tuple([_unpack_section(s, whole is True) for s in sections]))
     return prompt, edits
 
 
-_remembered = lru_cache(REMEMBERED)(_decode_prompt)
+_cached_decode = lru_cache(CACHED_PROMPTS)(_decode_prompt)
 
 
-def characters(body: bytes) -> int:
-    """The letters of a prompt: its sections and its demonstrations."""
+def prompt_characters(body: bytes) -> int:
+    """Return the number of characters of a prompt's sections and demonstrations."""
     content = orjson.loads(body)
-    shown = content.get("demonstrations", ())
-    sections = [*content["s"], *(section for parts, _ in shown for section in parts)]
-    return sum(len(s[2]) for s in sections) + sum(len(answer) for _, answer in shown)
+    demonstrations = content.get("demonstrations", ())
+    sections = [*content["s"], *(section for parts, _ in demonstrations for section in parts)]
+    return sum(len(s[2]) for s in sections) + sum(len(answer) for _, answer in demonstrations)

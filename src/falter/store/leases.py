@@ -36,30 +36,30 @@ class Leases:
 
     def claim(self, keys: Iterable[str]) -> set[str]:
         """Lease the keys and return the keys that are now leased to this store."""
-        if fcntl is None or not hasattr(fcntl, "F_OFD_SETLK") or not self._opened():
+        if fcntl is None or not hasattr(fcntl, "F_OFD_SETLK") or not self._open_file():
             return set(keys)
         # Locks of an open file description, not of a process: POSIX locks do not exclude a second
         # store in the same process, and closing any descriptor of the file drops all of them.
-        return {key for key in keys if self._lock(key, fcntl.F_WRLCK)}
+        return {key for key in keys if self._try_lock(key, fcntl.F_WRLCK)}
 
     def leased_elsewhere(self, keys: Iterable[str]) -> set[str]:
         """Return the keys that are leased to another store; lease nothing."""
-        if fcntl is None or not hasattr(fcntl, "F_OFD_GETLK") or not self._opened():
+        if fcntl is None or not hasattr(fcntl, "F_OFD_GETLK") or not self._open_file():
             return set()
-        return {key for key in keys if self._is_taken(key)}
+        return {key for key in keys if self._is_leased_elsewhere(key)}
 
     def has_other_leases(self) -> bool:
         """Return True if another store has a lease on any request, so that a run is in progress."""
-        if fcntl is None or not hasattr(fcntl, "F_OFD_GETLK") or not self._opened():
+        if fcntl is None or not hasattr(fcntl, "F_OFD_GETLK") or not self._open_file():
             return False
         # A range of length 0 reaches to the end of the file, so it meets every lease.
-        return self._is_held(struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+        return self._conflicts(struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
 
     def release(self, keys: Iterable[str]) -> None:
         """Release leases of requests that are stored, or that will not be sent."""
         if self._file is not None:
             for key in keys:
-                self._lock(key, fcntl.F_UNLCK)
+                self._try_lock(key, fcntl.F_UNLCK)
 
     def close(self) -> None:
         """Release all leases and close the lease file."""
@@ -67,7 +67,7 @@ class Leases:
             os.close(self._file)
             self._file = None
 
-    def _opened(self) -> bool:
+    def _open_file(self) -> bool:
         if self._file is None:
             try:
                 self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -75,10 +75,10 @@ class Leases:
                 return False
         return True
 
-    def _is_taken(self, key: str) -> bool:
-        return self._is_held(_lock_of(key, fcntl.F_WRLCK))
+    def _is_leased_elsewhere(self, key: str) -> bool:
+        return self._conflicts(_lock_record(key, fcntl.F_WRLCK))
 
-    def _is_held(self, lock: bytes) -> bool:
+    def _conflicts(self, lock: bytes) -> bool:
         assert self._file is not None
         try:
             found = fcntl.fcntl(self._file, fcntl.F_OFD_GETLK, lock)
@@ -86,17 +86,17 @@ class Leases:
             return False
         return bool(struct.unpack("hhqqi4x", found)[0] != fcntl.F_UNLCK)
 
-    def _lock(self, key: str, kind: int) -> bool:
+    def _try_lock(self, key: str, kind: int) -> bool:
         assert self._file is not None
         try:
-            fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, _lock_of(key, kind))
+            fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, _lock_record(key, kind))
         except OSError as error:
             # Any other error means a file system without locks: better to send twice than never.
             return error.errno not in _LOCKED
         return True
 
 
-def _lock_of(key: str, kind: int) -> bytes:
+def _lock_record(key: str, kind: int) -> bytes:
     # The 15 hex digits after "sha256:". These 60 bits stay below 2**63, the largest offset. Two of
     # a million keys share an offset with probability 4e-7; they are merely not sent concurrently.
     place = int(key[7:22], 16)

@@ -15,10 +15,10 @@ from falter.records.batches import OPEN_STATES
 from falter.records.errors import StoreError, UsageError, refusal
 from falter.records.ids import short
 from falter.records.types import Run
-from falter.store.encoding import blob
+from falter.store.encoding import id_bytes
 from falter.store.integrity import COLUMNS, Soundness
 from falter.store.migrations import APPLICATION_ID, MIGRATIONS, migrate
-from falter.store.opening import FAULTS
+from falter.store.opening import READ_ERRORS
 from falter.store.store import Store
 from falter.store.studies import StoredStudy, find_study, studies
 
@@ -43,19 +43,19 @@ def verify(store: Store) -> VerifyReport:
     db = store.db
     problems = [*_file_problems(db), *_schema_problems(db)]
     with _lenient_reading(db):
-        sound = Soundness(db)
+        checker = Soundness(db)
         checked = 0
         for table in COLUMNS:
             found = []
-            for _, problem in sound.rows(table):
+            for _, problem in checker.rows(table):
                 checked += 1
                 if problem is not None:
                     found.append(problem)
             problems += found[:MAX_PROBLEMS_PER_TABLE]
             if len(found) > MAX_PROBLEMS_PER_TABLE:
                 problems.append(f"{table}: {len(found) - MAX_PROBLEMS_PER_TABLE:,} more problems")
-        problems += sound.faults
-        problems += _plan_problems(db, sound)
+        problems += checker.faults
+        problems += _plan_problems(db, checker)
     return VerifyReport(checked=checked, problems=tuple(problems))
 
 
@@ -81,7 +81,7 @@ def _lenient_reading(db: sqlite3.Connection) -> Iterator[None]:
 def _file_problems(db: sqlite3.Connection) -> list[str]:
     try:
         states = [str(state) for (state,) in db.execute("PRAGMA integrity_check(5)")]
-    except FAULTS as error:
+    except READ_ERRORS as error:
         states = [str(error)]
     return [f"SQLite says: {state}" for state in states if state != "ok"]
 
@@ -91,7 +91,7 @@ def _schema_problems(db: sqlite3.Connection) -> list[str]:
     query = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_stat%'"
     try:
         found = {(kind, name): sql for kind, name, sql in db.execute(query)}
-    except FAULTS as error:
+    except READ_ERRORS as error:
         return [f"the schema cannot be read ({error})"]
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
         migrate(fresh, "")
@@ -150,7 +150,7 @@ def _plan_problems(db: sqlite3.Connection, sound: Soundness) -> list[str]:
                     f"responses: run {name} is marked as finished but lacks "
                     f"{cells[number] - answered:,}"
                 )
-    except (*FAULTS, TypeError) as error:
+    except (*READ_ERRORS, TypeError) as error:
         problems.append(f"cells: the plans cannot be counted ({error})")
     return problems
 
@@ -182,14 +182,14 @@ def repair(path: Path, to: Path) -> RepairReport:
     if to.exists():
         raise StoreError(f"{to} already exists", hint="name a new file with --to")
     with closing(open_damaged_read_only(path)) as db:
-        sound = Soundness(db)
+        checker = Soundness(db)
         problems: list[str] = []
         kept: Counter[str] = Counter()
         with Store(to) as new:
             for table in COLUMNS:
-                kept[table] = _copy(table, sound, new, problems)
+                kept[table] = _copy_table(table, checker, new, problems)
             _settle_runs(new)
-    return RepairReport(kept=dict(kept), problems=(*problems, *sound.faults))
+    return RepairReport(kept=dict(kept), problems=(*problems, *checker.faults))
 
 
 def open_damaged_read_only(path: Path) -> sqlite3.Connection:
@@ -211,7 +211,7 @@ def open_damaged_read_only(path: Path) -> sqlite3.Connection:
             "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
         )
         missing = COLUMNS.keys() - {name for (name,) in tables}
-    except FAULTS as error:
+    except READ_ERRORS as error:
         db.close()
         raise refusal(StoreError, "store.nothing_to_read", path=path, error=error) from error
     if application != APPLICATION_ID or version != len(MIGRATIONS) or missing:
@@ -220,7 +220,7 @@ def open_damaged_read_only(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _copy(table: str, sound: Soundness, new: Store, problems: list[str]) -> int:
+def _copy_table(table: str, sound: Soundness, new: Store, problems: list[str]) -> int:
     columns = COLUMNS[table]
     marks = ", ".join("?" * len(columns.split(", ")))
     insert = f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({marks})"
@@ -231,12 +231,12 @@ def _copy(table: str, sound: Soundness, new: Store, problems: list[str]) -> int:
             continue
         waiting.append(row)
         if len(waiting) >= COMMIT_ROWS:
-            kept += _put(new, insert, waiting)
+            kept += _insert_rows(new, insert, waiting)
             waiting = []
-    return kept + _put(new, insert, waiting)
+    return kept + _insert_rows(new, insert, waiting)
 
 
-def _put(new: Store, insert: str, rows: list[tuple[object, ...]]) -> int:
+def _insert_rows(new: Store, insert: str, rows: list[tuple[object, ...]]) -> int:
     with new.transaction():
         before = new.db.total_changes
         new.db.executemany(insert, rows)
@@ -264,21 +264,21 @@ def _settle_runs(new: Store) -> None:
 # Pruning: runs are removed from a store, with the rows that no other run needs.
 
 
-TABLES = (
+PRUNED_TABLES = (
     "runs", "studies", "cells", "responses", "failures", "batches", "variants", "items", "recipes",
     "models",
 )  # fmt: skip
-_OPEN = ", ".join(f"'{state}'" for state in OPEN_STATES)
-_GONE = "(SELECT number FROM temp.gone)"
-_LOST = "(SELECT key FROM temp.lost)"
+_OPEN_BATCH_STATES = ", ".join(f"'{state}'" for state in OPEN_STATES)
+_REMOVED_RUNS = "(SELECT number FROM temp.gone)"
+_REMOVED_KEYS = "(SELECT key FROM temp.lost)"
 # Rows are deleted before the rows they refer to, so that no remaining row refers to a deleted row.
-_REMOVE = (
-    ("responses", f"key IN {_LOST}"),
-    ("failures", f"key IN {_LOST}"),
-    ("batch_keys", f"key IN {_LOST}"),
+_DELETIONS = (
+    ("responses", f"key IN {_REMOVED_KEYS}"),
+    ("failures", f"key IN {_REMOVED_KEYS}"),
+    ("batch_keys", f"key IN {_REMOVED_KEYS}"),
     ("batches", "number NOT IN (SELECT batch FROM batch_keys)"),
-    ("cells", f"run IN {_GONE}"),
-    ("runs", f"number IN {_GONE}"),
+    ("cells", f"run IN {_REMOVED_RUNS}"),
+    ("runs", f"number IN {_REMOVED_RUNS}"),
     ("failures", "key IN (SELECT key FROM responses)"),
     (
         "variants",
@@ -311,7 +311,7 @@ class PruneReport:
     unfinished: tuple[str, ...] = ()
 
 
-class _Undo(Exception):
+class _Rollback(Exception):
     """Raised to roll back a transaction that only counted the rows it would delete."""
 
 
@@ -333,20 +333,20 @@ def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneRepor
         chosen = [_study_to_prune(store, name) for name in names]
         gone = _runs_of(store, chosen)
         unfinished = [s.run for s in store.runs() if not s.planned and s.run.id not in gone]
-        removed, kept = dict.fromkeys(TABLES, 0), 0
-        with contextlib.suppress(_Undo), store.transaction():
-            _mark(store, gone)
+        removed, kept = dict.fromkeys(PRUNED_TABLES, 0), 0
+        with contextlib.suppress(_Rollback), store.transaction():
+            _mark_for_removal(store, gone)
             kept = _keep_responses_of(store, unfinished)
             _require_no_open_batch(store)
             removed["studies"] += _delete_studies(store, chosen)
-            for table, condition in _REMOVE:
+            for table, condition in _DELETIONS:
                 count = store.db.execute(f"DELETE FROM {table} WHERE {condition}").rowcount
                 if table in removed:
                     removed[table] += count
             for table in ("gone", "lost", "named"):
                 store.db.execute(f"DROP TABLE temp.{table}")
             if not apply:
-                raise _Undo
+                raise _Rollback
         return PruneReport(
             removed=removed,
             shrunk=apply and _free_pages(store),
@@ -381,7 +381,7 @@ def _runs_of(store: Store, chosen: Iterable[StoredStudy]) -> set[str]:
     return {part.run for study in chosen for part in study.parts} - kept
 
 
-def _mark(store: Store, gone: Collection[str]) -> None:
+def _mark_for_removal(store: Store, gone: Collection[str]) -> None:
     """Fill the temporary tables `gone`, `lost` and `named`.
 
     `gone` holds the runs to remove, `lost` the requests of these runs alone, and `named` the
@@ -392,14 +392,14 @@ def _mark(store: Store, gone: Collection[str]) -> None:
     db.executemany("INSERT INTO temp.gone VALUES (?)", [(store.number(run),) for run in gone])
     db.execute("CREATE TEMP TABLE lost (key BLOB PRIMARY KEY) WITHOUT ROWID")
     db.execute(
-        f"INSERT INTO temp.lost SELECT key FROM cells WHERE run IN {_GONE} "
-        f"EXCEPT SELECT key FROM cells WHERE run NOT IN {_GONE}"
+        f"INSERT INTO temp.lost SELECT key FROM cells WHERE run IN {_REMOVED_RUNS} "
+        f"EXCEPT SELECT key FROM cells WHERE run NOT IN {_REMOVED_RUNS}"
     )
     db.execute("CREATE TEMP TABLE named (id BLOB PRIMARY KEY) WITHOUT ROWID")
-    staying = [stored.run for stored in store.runs() if stored.run.id not in gone]
-    ids = {recipe.id for run in staying for recipe in run.recipes}
-    ids |= {panel.model.id for run in staying for panel in run.panels}
-    db.executemany("INSERT INTO temp.named VALUES (?)", [(blob(each),) for each in ids])
+    remaining_runs = [stored.run for stored in store.runs() if stored.run.id not in gone]
+    ids = {recipe.id for run in remaining_runs for recipe in run.recipes}
+    ids |= {panel.model.id for run in remaining_runs for panel in run.panels}
+    db.executemany("INSERT INTO temp.named VALUES (?)", [(id_bytes(each),) for each in ids])
 
 
 def _keep_responses_of(store: Store, unfinished: Iterable[Run]) -> int:
@@ -409,22 +409,22 @@ def _keep_responses_of(store: Store, unfinished: Iterable[Run]) -> int:
     return store.db.execute(
         "DELETE FROM temp.lost WHERE key IN (SELECT key FROM responses WHERE model IN "
         f"(SELECT number FROM models WHERE id IN ({marks})))",
-        [blob(model) for model in models],
+        [id_bytes(model) for model in models],
     ).rowcount
 
 
 def _require_no_open_batch(store: Store) -> None:
     """Raise `StoreError` if an open batch holds a `lost` request: its response is paid for."""
-    (held,) = store.db.execute(
+    (batch_requests,) = store.db.execute(
         "SELECT count(*) FROM batch_keys k JOIN batches b ON b.number = k.batch "
-        f"WHERE b.state IN ({_OPEN}) AND k.key IN {_LOST}"
+        f"WHERE b.state IN ({_OPEN_BATCH_STATES}) AND k.key IN {_REMOVED_KEYS}"
     ).fetchone()
-    if held:
-        raise refusal(StoreError, "store.unread_batches", held=held)
+    if batch_requests:
+        raise refusal(StoreError, "store.unread_batches", held=batch_requests)
 
 
 def _delete_studies(store: Store, chosen: Iterable[StoredStudy]) -> int:
-    ids = [(blob(study.id),) for study in chosen if study.protocol]
+    ids = [(id_bytes(study.id),) for study in chosen if study.protocol]
     return sum(store.db.execute("DELETE FROM studies WHERE id = ?", each).rowcount for each in ids)
 
 

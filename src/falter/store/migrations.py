@@ -13,9 +13,9 @@ from falter.store.encoding import pack_whole_record
 
 APPLICATION_ID = 0x66616C74  # "falt"
 
-_COMMENTS = re.compile(r"^(?:-- .*\n)+", re.MULTILINE)
+_SCRIPT_HEADS = re.compile(r"^(?:-- .*\n)+", re.MULTILINE)
 _SCRIPTS = resources.files("falter.store").joinpath("data", "migrations.sql").read_text("utf-8")
-MIGRATIONS = tuple(f"\n{script}    " for script in _COMMENTS.split(_SCRIPTS)[1:])
+MIGRATIONS = tuple(f"\n{script}    " for script in _SCRIPT_HEADS.split(_SCRIPTS)[1:])
 """One script for each schema version. A script is never changed after its release."""
 LAST_REWRITING_VERSION = 10
 """The last version that rewrote a table. Migrating an older store returns its freed pages."""

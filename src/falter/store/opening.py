@@ -21,28 +21,28 @@ T = TypeVar("T")
 # migrating a large store. Afterwards a lock lasts one commit, and whoever sends requests retries.
 _OPENING, _WAITING = 30.0, 5.0
 # SQLite's primary result codes: BUSY, LOCKED; FULL; ERROR, CORRUPT, NOTADB.
-_BUSY, _FULL = (5, 6), 13
-_DAMAGED = (1, 11, 26)  # 1: falter's SQL names a column or a table that is gone
+_BUSY_CODES, _FULL_CODE = (5, 6), 13
+_DAMAGE_CODES = (1, 11, 26)  # 1: falter's SQL names a column or a table that is gone
 # Errors that SQLite raises; the second if its message quotes a damaged schema that is not UTF-8.
-FAULTS = (sqlite3.Error, UnicodeDecodeError)
+READ_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 
 
-class Place:
+class OpenFile:
     """The file that a path names, which must not be replaced while the store is open."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = _identity(path)
+        self._file = _file_identity(path)
 
     def check(self) -> None:
         """Raise `StoreGone` if the path names nothing any more, or another file."""
-        now = _identity(self._path)
+        now = _file_identity(self._path)
         if now != self._file:
             what = "was deleted" if now is None else "was replaced by another file"
             raise refusal(StoreGone, "store.lost_store", path=self._path, what=what)
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _file_identity(path: Path) -> tuple[int, int] | None:
     try:
         found = os.stat(path)
     except OSError:
@@ -52,8 +52,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
     """Return an open, migrated database in WAL mode; a read-only file is opened unchanged."""
-    if not writes and path.exists() and not _writable(path):
-        return _connect_to_read(path)
+    if not writes and path.exists() and not _is_writable(path):
+        return _connect_read_only(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Used by one thread at a time; in a notebook a run has a separate thread.
@@ -64,7 +64,7 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
         db.text_factory = _decode_leniently  # a damaged schema may not be UTF-8
         _refuse_foreign_code(db, path)
         if _retry_while_busy(lambda: db.execute("PRAGMA journal_mode").fetchone()[0]) != "wal":
-            _keep_a_journal(db)
+            _set_journal_mode(db)
         # No wait for the disk at each commit: with a write-ahead log a power cut may lose the last
         # commits, but not the file, and a process that is killed loses none.
         db.execute("PRAGMA synchronous = NORMAL")
@@ -85,12 +85,12 @@ def _closed_if_faulty(db: sqlite3.Connection, path: Path) -> Iterator[None]:
         yield
     except BaseException as error:
         db.close()
-        if isinstance(error, FAULTS):
+        if isinstance(error, READ_ERRORS):
             raise store_error(path, error, opening=True) from error
         raise
 
 
-def _keep_a_journal(db: sqlite3.Connection) -> None:
+def _set_journal_mode(db: sqlite3.Connection) -> None:
     """Set a write-ahead log or, if the file system refuses it, a rollback journal.
 
     Processes that share a write-ahead log need shared memory, which network file systems lack. With
@@ -107,11 +107,11 @@ def shared(db: sqlite3.Connection) -> bool:
     return bool(db.execute("PRAGMA locking_mode").fetchone()[0] != "exclusive")
 
 
-def _writable(path: Path) -> bool:
+def _is_writable(path: Path) -> bool:
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
-def _connect_to_read(path: Path) -> sqlite3.Connection:
+def _connect_read_only(path: Path) -> sqlite3.Connection:
     """Open a database without writing anything, not even the files that SQLite keeps next to it.
 
     SQLite must write to read a log that a killed run left, so such a store is read from a copy.
@@ -177,24 +177,24 @@ def _retry_while_busy(work: Callable[[], T]) -> T:
         try:
             return work()
         except sqlite3.OperationalError as error:
-            if _code(error) not in _BUSY or time.monotonic() > deadline:
+            if _error_code(error) not in _BUSY_CODES or time.monotonic() > deadline:
                 raise
         time.sleep(0.02)
 
 
-def _code(error: BaseException) -> int:
+def _error_code(error: BaseException) -> int:
     # The low byte is the primary code; the others refine it: 261 (BUSY_RECOVERY) is a kind of 5.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def store_error(path: Path, error: Exception, *, opening: bool = False) -> StoreError:
     """Return the `StoreError` for a SQLite error: `StoreBusy` for a lock or a full disk."""
-    code = _code(error)
-    if code in _BUSY:
+    code = _error_code(error)
+    if code in _BUSY_CODES:
         return refusal(StoreBusy, "store.store_locked", path=path)
-    if code == _FULL:
+    if code == _FULL_CODE:
         return refusal(StoreBusy, "store.full_disk", path=path)
-    if code in _DAMAGED and not opening:
+    if code in _DAMAGE_CODES and not opening:
         return StoreError(
             f"The store {path} is damaged: {error}",
             hint="'falter store verify' lists the damage; 'falter store repair' copies the "

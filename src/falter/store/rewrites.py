@@ -11,10 +11,10 @@ import orjson
 from falter.records.codec import from_json
 from falter.records.reviews import Review, Sample, only_one
 from falter.records.types import Response, Rewrite
-from falter.store.encoding import blob, checksum, pack
+from falter.store.encoding import checksum, id_bytes, pack
 from falter.store.store import Store
 
-_REVIEWED = """
+_REVIEWS_OF_REWRITE = """
     SELECT r.body FROM reviews r JOIN samples s ON s.id = r.sample
     WHERE s.key = ? AND s.author = ? ORDER BY r.at, r.rater
 """
@@ -26,7 +26,7 @@ def put_rewrites(store: Store, rewrites: Iterable[Rewrite]) -> int:
     rows = []
     for rewrite in rewrites:
         body = pack(rewrite)
-        rows.append((blob(rewrite.key), rewrite.author, now, body, checksum(body)))
+        rows.append((id_bytes(rewrite.key), rewrite.author, now, body, checksum(body)))
     with store.transaction():
         before = store.db.total_changes
         store.db.executemany("INSERT OR IGNORE INTO rewrites VALUES (?, ?, ?, ?, ?)", rows)
@@ -40,7 +40,7 @@ def scan_rewrites(store: Store, *, author: str | None = None) -> Iterator[Rewrit
     reviewed = _reviewed_keys(store)
     for body in bodies:
         rewrite = from_json(Rewrite, orjson.loads(body))
-        yield _reviewed(store, rewrite) if blob(rewrite.key) in reviewed else rewrite
+        yield _with_reviews(store, rewrite) if id_bytes(rewrite.key) in reviewed else rewrite
 
 
 class StoreBank:
@@ -60,11 +60,11 @@ class StoreBank:
         if cached is not None:
             return cached
         query = "SELECT body FROM rewrites WHERE key = ? AND (? IS NULL OR author = ?)"
-        rows = self._store.db.execute(query, (blob(key), self._author, self._author)).fetchall()
+        rows = self._store.db.execute(query, (id_bytes(key), self._author, self._author)).fetchall()
         stored = only_one([from_json(Rewrite, orjson.loads(body)) for (body,) in rows])
         if stored is None:
             return None
-        rewrite = _reviewed(self._store, stored) if blob(key) in self._reviewed else stored
+        rewrite = _with_reviews(self._store, stored) if id_bytes(key) in self._reviewed else stored
         self._cache[key] = rewrite
         return rewrite
 
@@ -97,9 +97,9 @@ def _reviewed_keys(store: Store) -> set[bytes]:
     return {key for (key,) in store.db.execute(query)}
 
 
-def _reviewed(store: Store, rewrite: Rewrite) -> Rewrite:
-    rows = store.db.execute(_REVIEWED, (blob(rewrite.key), rewrite.author))
-    reviews = [_review(body) for (body,) in rows]
+def _with_reviews(store: Store, rewrite: Rewrite) -> Rewrite:
+    rows = store.db.execute(_REVIEWS_OF_REWRITE, (id_bytes(rewrite.key), rewrite.author))
+    reviews = [_load_review(body) for (body,) in rows]
     # A sample that was damaged on purpose shows another text; its reviews say nothing about this
     # rewrite.
     current = Sample(
@@ -114,7 +114,7 @@ def _reviewed(store: Store, rewrite: Rewrite) -> Rewrite:
 
 def put_samples(store: Store, samples: Iterable[Sample]) -> None:
     """Store samples: rewrites as raters see them."""
-    rows = [(blob(s.id), blob(s.key), s.author, pack(s)) for s in samples]
+    rows = [(id_bytes(s.id), id_bytes(s.key), s.author, pack(s)) for s in samples]
     with store.transaction():
         store.db.executemany("INSERT OR IGNORE INTO samples VALUES (?, ?, ?, ?)", rows)
 
@@ -125,7 +125,7 @@ def put_sheet(store: Store, sheet: str, rows: Mapping[str, Sample]) -> None:
     with store.transaction():
         store.db.executemany(
             "INSERT OR IGNORE INTO sheets VALUES (?, ?, ?)",
-            [(row, sheet, blob(sample.id)) for row, sample in rows.items()],
+            [(row, sheet, id_bytes(sample.id)) for row, sample in rows.items()],
         )
 
 
@@ -145,7 +145,7 @@ def all_samples(store: Store) -> dict[str, Sample]:
 def put_reviews(store: Store, reviews: Iterable[Review]) -> None:
     """Store reviews; a rater's later review of a sample replaces the earlier one."""
     now = time.time()
-    rows = [(blob(r.sample), r.rater, now, pack(r)) for r in reviews]
+    rows = [(id_bytes(r.sample), r.rater, now, pack(r)) for r in reviews]
     with store.transaction():
         store.db.executemany("INSERT OR REPLACE INTO reviews VALUES (?, ?, ?, ?)", rows)
 
@@ -153,7 +153,7 @@ def put_reviews(store: Store, reviews: Iterable[Review]) -> None:
 def all_reviews(store: Store) -> list[Review]:
     """Return all reviews, the oldest first."""
     rows = store.db.execute("SELECT body FROM reviews ORDER BY at, rater, sample")
-    return [_review(body) for (body,) in rows]
+    return [_load_review(body) for (body,) in rows]
 
 
 def authors(store: Store) -> list[str]:
@@ -164,12 +164,12 @@ def authors(store: Store) -> list[str]:
 def find_responses(store: Store, keys: Sequence[str]) -> dict[str, Response]:
     """Return key -> response for the keys that have a stored response."""
     responses: dict[str, Response] = {}
-    identities = [blob(key) for key in keys]
+    identities = [id_bytes(key) for key in keys]
     for (body,) in store.rows_in("SELECT body FROM responses WHERE key", identities):
         response = from_json(Response, orjson.loads(body))
         responses[response.key] = response
     return responses
 
 
-def _review(body: bytes) -> Review:
+def _load_review(body: bytes) -> Review:
     return from_json(Review, orjson.loads(body))

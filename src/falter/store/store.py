@@ -16,23 +16,23 @@ from falter.records.errors import StoreError, UnknownName, refusal
 from falter.records.ids import short
 from falter.records.types import Item, Model, Request, Response, Run, Variant
 from falter.store.encoding import (
-    blob,
-    cell_mark,
-    characters,
+    cell_checksum,
     checksum,
-    content_mark,
-    name_of,
+    content_hash,
+    id_bytes,
+    id_text,
     pack,
     pack_prompt,
+    prompt_characters,
     read_prompt,
 )
 from falter.store.leases import Leases
-from falter.store.opening import FAULTS, Place, connect, shared, store_error
+from falter.store.opening import READ_ERRORS, OpenFile, connect, shared, store_error
 
 T = TypeVar("T")
 # Maximum number of values in one query. SQLite before 3.32 takes 999; a larger number saves little,
 # since every value is one look-up in an index.
-CHUNK = 500
+MAX_QUERY_KEYS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +112,9 @@ class Store:
         self._models: dict[str, int] = {}
         self.db = connect(self.path, writes=writes)
         self.is_shared = shared(self.db)  # False on most network file systems
-        self._place = Place(self.path)
+        self._open_file = OpenFile(self.path)
         self.claims = Leases(self.path)
-        self._looked_up = 0
+        self._version_at_lookup = 0
 
     @classmethod
     def existing(cls, path: Path, *, writes: bool = True) -> Self:
@@ -154,22 +154,22 @@ class Store:
                 if self.db.in_transaction:  # SQLite has ended it by itself if the disk is full
                     self.db.execute("ROLLBACK")
                 raise
-        except FAULTS as error:
+        except READ_ERRORS as error:
             raise store_error(self.path, error) from error
 
     def check_place(self) -> None:
         """Raise `StoreGone` if the path no longer names the file that is open."""
-        self._place.check()
+        self._open_file.check()
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
         """Turn any error that a damaged file causes while it is read into a `StoreError`."""
         try:
             yield
-        except FAULTS as error:
+        except READ_ERRORS as error:
             raise store_error(self.path, error) from error
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise _damaged(str(self.path), error) from error
+            raise _damage_error(str(self.path), error) from error
 
     # Leases
 
@@ -183,7 +183,7 @@ class Store:
         # Another process may have stored a response and released its lease between look-up and
         # lease. Commits of other connections change the version; if it is unchanged, the second
         # look-up is skipped.
-        if ours and self._version() != self._looked_up:
+        if ours and self._data_version() != self._version_at_lookup:
             answered = ours - self.missing(list(ours))
             self.claims.release(answered)
             ours -= answered
@@ -205,14 +205,14 @@ class Store:
             self.db.execute(
                 "INSERT INTO runs (id, body, created_at) VALUES (?, ?, ?) "
                 "ON CONFLICT (id) DO UPDATE SET body = excluded.body",
-                (blob(run.id), pack(run), time.time()),
+                (id_bytes(run.id), pack(run), time.time()),
             )
-            self._put("recipes", [(blob(r.id), pack(r)) for r in run.recipes])
-            self._put("models", [(blob(p.model.id), pack(p.model)) for p in run.panels])
+            self._put_records("recipes", [(id_bytes(r.id), pack(r)) for r in run.recipes])
+            self._put_records("models", [(id_bytes(p.model.id), pack(p.model)) for p in run.panels])
         (planned,) = self.db.execute(
             "SELECT planned > 0 AND EXISTS (SELECT 1 FROM cells WHERE run = runs.number) "
             "FROM runs WHERE id = ?",
-            (blob(run.id),),
+            (id_bytes(run.id),),
         ).fetchone()
         return bool(planned)
 
@@ -225,17 +225,22 @@ class Store:
         number = self.number(run.id)
         with self.transaction():
             items = {c.request.variant.item.id: c.request.variant.item for c in cells}
-            self._put("items", [(blob(i.id), pack(i)) for i in items.values()])
-            item_numbers = {key: self._row("items", key) for key in items}
-            recipe_numbers = {r.id: self._row("recipes", r.id) for r in run.recipes}
+            self._put_records("items", [(id_bytes(i.id), pack(i)) for i in items.values()])
+            item_numbers = {key: self._row_number("items", key) for key in items}
+            recipe_numbers = {r.id: self._row_number("recipes", r.id) for r in run.recipes}
             variants, rows = [], []
             for c in cells:
                 request = c.request
                 v = request.variant
-                place = (item_numbers[v.item.id], recipe_numbers[v.recipe.id], v.draw, blob(v.id))
+                place = (
+                    item_numbers[v.item.id],
+                    recipe_numbers[v.recipe.id],
+                    v.draw,
+                    id_bytes(v.id),
+                )
                 variants.append((*place, v.status, pack_prompt(v.prompt)))
-                row = (number, c.panel, c.sequence, request.repeat, *place, blob(request.key))
-                rows.append((*row, cell_mark(row)))
+                row = (number, c.panel, c.sequence, request.repeat, *place, id_bytes(request.key))
+                rows.append((*row, cell_checksum(row)))
             self.db.executemany(
                 "INSERT OR IGNORE INTO variants VALUES (?, ?, ?, ?, ?, ?)", variants
             )
@@ -252,7 +257,7 @@ class Store:
             self.db.execute(
                 "UPDATE runs SET planned = (SELECT count(*) FROM cells WHERE run = runs.number) "
                 "WHERE id = ?",
-                (blob(run.id),),
+                (id_bytes(run.id),),
             )
 
     def finish_run(self, run: Run) -> None:
@@ -260,25 +265,25 @@ class Store:
         with self.transaction():
             self.db.execute(
                 "UPDATE runs SET finished_at = ? WHERE id = ? AND planned > 0",
-                (time.time(), blob(run.id)),
+                (time.time(), id_bytes(run.id)),
             )
 
     # Responses
 
     def missing(self, keys: Sequence[str]) -> set[str]:
         """Return the keys that have no response yet."""
-        unanswered = {blob(key): key for key in keys}
+        unanswered = {id_bytes(key): key for key in keys}
         identities = list(unanswered)
         try:
             # Before the look-up, so that a commit during it counts as newer.
-            self._looked_up = self._version()
+            self._version_at_lookup = self._data_version()
             for (answered,) in self.rows_in("SELECT key FROM responses WHERE key", identities):
                 unanswered.pop(answered, None)
-        except FAULTS as error:
+        except READ_ERRORS as error:
             raise store_error(self.path, error) from error
         return set(unanswered.values())
 
-    def _version(self) -> int:
+    def _data_version(self) -> int:
         """Return a number that changes whenever another connection commits."""
         return int(self.db.execute("PRAGMA data_version").fetchone()[0])
 
@@ -302,13 +307,13 @@ class Store:
                     continue
                 body = orjson.dumps(r)
                 number = self.model_number(model)
-                rows.append((blob(r.key), number, r.received_at, body, checksum(body)))
+                rows.append((id_bytes(r.key), number, r.received_at, body, checksum(body)))
             # IGNORE: the first response to a request counts, so that no result changes later.
             self.db.executemany("INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?, ?)", rows)
             self._put_failures(failed)
 
     def _put_failures(self, responses: Sequence[Response]) -> None:
-        rows = [(blob(r.key), r.received_at, r.failure) for r in responses]
+        rows = [(id_bytes(r.key), r.received_at, r.failure) for r in responses]
         self.db.executemany("INSERT INTO failures VALUES (?, ?, ?)", rows)
 
     # Reading back
@@ -370,11 +375,13 @@ class Store:
         within: CellRange | None,
         sections: bool | Literal["texts"],
     ) -> Iterator[StoredCell]:
-        recipes = {self._row("recipes", r.id): r for r in run.recipes}
+        recipes = {self._row_number("recipes", r.id): r for r in run.recipes}
         whole = {number: sections or r.asks_for_a_reply for number, r in recipes.items()}
         items = items if within is None else [within.item]
         items_by_number = self._items(run, items)
-        item_numbers = [] if items is None else [self._row("items", identity) for identity in items]
+        item_numbers = (
+            [] if items is None else [self._row_number("items", identity) for identity in items]
+        )
         item_filter = (
             "" if items is None else f"AND c.item IN ({','.join('?' * len(item_numbers))})"
         )
@@ -411,10 +418,10 @@ class Store:
                 ),
                 edits=edits,
                 repeat=repeat,
-                key=name_of(key),
+                key=id_text(key),
                 response=None if body is None else _load(Response, body),
                 failure=failure,
-                content=content_mark(raw),
+                content=content_hash(raw),
             )
 
     def largest_prompts(self, run: Run, least: int, shared: int) -> dict[int, list[PromptSize]]:
@@ -450,7 +457,7 @@ class Store:
                         (panel,),
                     )
                     found[panel] = [
-                        PromptSize(key=name_of(k), characters=characters(p), tokens=t)
+                        PromptSize(key=id_text(k), characters=prompt_characters(p), tokens=t)
                         for k, p, t in rows
                     ]
         return found
@@ -463,7 +470,7 @@ class Store:
                 "WHERE c.run = ? AND r.key IS NULL",
                 (self.number(run.id),),
             )
-            return [name_of(key) for (key,) in rows]
+            return [id_text(key) for (key,) in rows]
 
     def counts(self, run: Run) -> tuple[int, int]:
         """Return the number of planned cells and the number of cells with a response."""
@@ -486,11 +493,11 @@ class Store:
         with self.reading():
             return list(self._items(run, None).values())
 
-    def _items(self, run: Run, some: Collection[str] | None) -> dict[int, Item]:
-        if some is not None:
-            marks = ",".join("?" * len(some))
+    def _items(self, run: Run, item_ids: Collection[str] | None) -> dict[int, Item]:
+        if item_ids is not None:
+            marks = ",".join("?" * len(item_ids))
             query = f"SELECT number, body FROM items WHERE id IN ({marks})"
-            rows = self.db.execute(query, [blob(identity) for identity in some])
+            rows = self.db.execute(query, [id_bytes(identity) for identity in item_ids])
         else:
             rows = self.db.execute(
                 "SELECT number, body FROM items "
@@ -501,31 +508,33 @@ class Store:
 
     def number(self, run_id: str) -> int:
         """Return the row number of a run in this file; raise `UnknownName` if it is not stored."""
-        row = self.db.execute("SELECT number FROM runs WHERE id = ?", (blob(run_id),)).fetchone()
+        row = self.db.execute(
+            "SELECT number FROM runs WHERE id = ?", (id_bytes(run_id),)
+        ).fetchone()
         if row is None:
             raise UnknownName("run", short(run_id), [short(r.run.id) for r in self.runs()])
         return int(row[0])
 
-    def _put(self, table: str, rows: Iterable[tuple[bytes, bytes]]) -> None:
+    def _put_records(self, table: str, rows: Iterable[tuple[bytes, bytes]]) -> None:
         self.db.executemany(f"INSERT OR IGNORE INTO {table} (id, body) VALUES (?, ?)", rows)
 
     def rows_in(self, query: str, keys: Sequence[object]) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query that ends in a column's name, where the column is in `keys`."""
-        for start in range(0, len(keys), CHUNK):
-            part = keys[start : start + CHUNK]
+        for start in range(0, len(keys), MAX_QUERY_KEYS):
+            part = keys[start : start + MAX_QUERY_KEYS]
             yield from self.db.execute(f"{query} IN ({','.join('?' * len(part))})", part)
 
     def model_number(self, model: Model) -> int:
         """Return the row number of a model; store the model if it is new."""
         number = self._models.get(model.id)
         if number is None:
-            self._put("models", [(blob(model.id), pack(model))])
-            number = self._models[model.id] = self._row("models", model.id)
+            self._put_records("models", [(id_bytes(model.id), pack(model))])
+            number = self._models[model.id] = self._row_number("models", model.id)
         return number
 
-    def _row(self, table: str, identity: str) -> int:
+    def _row_number(self, table: str, identity: str) -> int:
         """Return the row number of a stored record."""
-        row = self.db.execute(f"SELECT number FROM {table} WHERE id = ?", (blob(identity),))
+        row = self.db.execute(f"SELECT number FROM {table} WHERE id = ?", (id_bytes(identity),))
         return int(row.fetchone()[0])
 
 
@@ -534,10 +543,10 @@ def _load(cls: type[T], body: bytes) -> T:
     try:
         return from_json(cls, orjson.loads(body))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise _damaged(cls.__name__.lower(), error) from error
+        raise _damage_error(cls.__name__.lower(), error) from error
 
 
-def _damaged(what: str, error: Exception) -> StoreError:
+def _damage_error(what: str, error: Exception) -> StoreError:
     return StoreError(
         f"The store is damaged ({what}: {error})",
         hint="'falter store verify' lists the damage; 'falter store repair' copies the intact "

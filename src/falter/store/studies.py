@@ -14,7 +14,7 @@ import orjson
 from falter.records.codec import from_json
 from falter.records.errors import StoreError, UnknownName, UsageError, refusal
 from falter.records.ids import digest, short
-from falter.store.encoding import blob, pack
+from falter.store.encoding import id_bytes, pack
 from falter.store.store import Store, StoredRun
 
 
@@ -70,10 +70,10 @@ def put_study(store: Store, study: StoredStudy) -> StoredStudy:
     """Store a study with the current time; a study that is already stored becomes the newest."""
     study = replace(study, created_at=time.time())
     with store.transaction():
-        store.db.execute("DELETE FROM studies WHERE id = ?", (blob(study.id),))
+        store.db.execute("DELETE FROM studies WHERE id = ?", (id_bytes(study.id),))
         store.db.execute(
             "INSERT INTO studies (id, created_at, body) VALUES (?, ?, ?)",
-            (blob(study.id), study.created_at, pack(study)),
+            (id_bytes(study.id), study.created_at, pack(study)),
         )
     return study
 
@@ -102,19 +102,19 @@ def find_study(store: Store, name: str | None = None) -> StoredStudy:
 
     Raise `UnknownName` if no id matches, and `StoreError` if several ids match.
     """
-    every = studies(store)
+    all_studies = studies(store)
     if name is None:
-        own = {part.run for study in every[-1:] for part in study.parts}
+        own = {part.run for study in all_studies[-1:] for part in study.parts}
         others = [run.touched_at for run in store.runs() if run.run.id not in own]
-        if every and every[-1].created_at >= max(others, default=0.0):
-            return every[-1]
+        if all_studies and all_studies[-1].created_at >= max(others, default=0.0):
+            return all_studies[-1]
         return as_study(store.find_run(None))
     prefix = name.removeprefix("sha256:")
-    matching = [study for study in every if short(study.id, 64).startswith(prefix)]
+    matching = [study for study in all_studies if short(study.id, 64).startswith(prefix)]
     if len(matching) > 1:
         raise refusal(StoreError, "store.several_studies", name=name, matching=len(matching))
     if matching:
         return matching[0]
-    if every and not any(short(r.run.id, 64).startswith(prefix) for r in store.runs()):
-        raise UnknownName("run or study", name, [short(study.id) for study in every])
+    if all_studies and not any(short(r.run.id, 64).startswith(prefix) for r in store.runs()):
+        raise UnknownName("run or study", name, [short(study.id) for study in all_studies])
     return as_study(store.find_run(name))

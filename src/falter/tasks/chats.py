@@ -15,7 +15,7 @@ from typing import Any
 from falter.records.chats import (
     CHAT_TAG,
     DOCUMENTS,
-    SCHEMAS,
+    SCHEMA_KEYS,
     chat_sections,
     json_line,
     plain_json,
@@ -29,7 +29,7 @@ from falter.tasks.rows import DataSpec, Row, chat_column, lists_turns
 from falter.tasks.task import Piece, Template
 
 MESSAGES = "messages"
-_ROLES = {
+_FALTER_ROLES = {
     "system": "system", "developer": "system", "user": "user", "human": "user",
     "assistant": "assistant", "gpt": "assistant", "model": "assistant",
     "tool": "tool", "observation": "tool", "function_call": "function_call",
@@ -62,7 +62,7 @@ class Chat(Template):
         if self.system:
             rest = next((n for n, t in enumerate(turns) if t["role"] != "system"), len(turns))
             turns = [{"role": "system", "content": self.system}, *turns[rest:]]
-        documents = tuple(self._documents(json.loads(item.fields.get("documents", "[]"))))
+        documents = tuple(self._document_sections(json.loads(item.fields.get("documents", "[]"))))
         tools = json.loads(item.fields.get("tools", "[]"))
         return Prompt(
             sections=chat_sections(turns, tools, documents),
@@ -70,7 +70,7 @@ class Chat(Template):
             contrast=item.fields.get("contrast"),
         )
 
-    def _documents(self, texts: Sequence[str]) -> Iterator[Section]:
+    def _document_sections(self, texts: Sequence[str]) -> Iterator[Section]:
         for n, text in enumerate(texts, 1):
             before, _, after = self.each.replace("{n}", str(n)).partition("{text}")
             before = before if n == 1 else self.join + before
@@ -136,7 +136,7 @@ def chat_items(
     """
     if spec.choices:
         raise refusal(UsageError, "tasks.choices_in_chat")
-    given, spec = spec.key, replace(spec, key=rows_as_items.key_column(rows, spec))
+    key_setting, spec = spec.key, replace(spec, key=rows_as_items.key_column(rows, spec))
     numbered: list[tuple[int, Item]] = []
     answered = 0
     for number, row in enumerate(rows, 1):
@@ -145,7 +145,7 @@ def chat_items(
         numbered += [(number, item) for item, _ in made]
     if spec.drop_duplicates:
         numbered = rows_as_items.first_of_each(numbered)
-    rows_as_items.require_unique(numbered, spec, given)
+    rows_as_items.require_unique(numbered, spec, key_setting)
     items = tuple(item for _, item in numbered)
     _require_one_kind(items, spec.path)
     told = (
@@ -184,51 +184,51 @@ def _row_items(
     turns = list(_turns(row.get(column), column, where))
     tools = _tools(row.get("tools"), where)
     _check_links(turns, tools, where)
-    right = None if spec.target is None else row.get(spec.target)
-    has_target = right is not None
+    target_value = None if spec.target is None else row.get(spec.target)
+    has_target = target_value is not None
     if spec.target is not None and not has_target:
         raise where.error(f"has no target '{spec.target}'", "fill or drop the row")
-    ends = turns[-1]["role"] == "assistant"
-    if ends and (has_target or len(turns) == 1):
+    ends_with_reply = turns[-1]["role"] == "assistant"
+    if ends_with_reply and (has_target or len(turns) == 1):
         what = "a call" if turns[-1].get("calls") else "the assistant's"
         raise where.error(
             f"ends in a turn that is {what}, so there is nothing to answer",
             "drop that turn, or leave --target out to use it as the right answer",
         )
-    if not ends and not has_target and not same:
+    if not ends_with_reply and not has_target and not same:
         raise where.error(f"has {NO_TARGET}")
     key = str(row[spec.key]) if spec.key and row.get(spec.key) not in (None, "") else None
     tags = tuple(str(row.get(tag, "")) for tag in spec.tags)
-    cuts = [len(turns) - 1] if ends else [len(turns)]
+    prefix_lengths = [len(turns) - 1] if ends_with_reply else [len(turns)]
     if spec.turns == "all":
         if has_target:
             raise where.error(
                 "has a target, but with 'turns: all' each turn of the assistant is a target"
             )
         asked = [n for n, t in enumerate(turns) if t["role"] == "assistant" and n]
-        cuts = asked or cuts
-    for cut in cuts:
-        answer = turns[cut] if cut < len(turns) else None
-        target = _target(right, tools, where) if has_target else None
+        prefix_lengths = asked or prefix_lengths
+    for length in prefix_lengths:
+        answer = turns[length] if length < len(turns) else None
+        target = _target_text(target_value, tools, where) if has_target else None
         if answer is not None and not same:
             target = _target_of_turn(answer)
-        fields = {MESSAGES: json_line(turns[:cut])}
+        fields = {MESSAGES: json_line(turns[:length])}
         fields |= {"tools": json_line(tools)} if tools else {}
-        fields |= _document_fields(row, spec, turns, cut, where)
-        fields |= _contrast_fields(row, turns[:cut], tools, column, where)
+        fields |= _document_fields(row, spec, turns, length, where)
+        fields |= _contrast_fields(row, turns[:length], tools, column, where)
         usual = short(digest("key", fields, [], target), 16) if key is None else key
-        several = len(cuts) > 1
+        several = len(prefix_lengths) > 1
         yield (
             Item(
                 task=task,
-                key=f"{usual}#{cut}" if several and key is not None else usual,
+                key=f"{usual}#{length}" if several and key is not None else usual,
                 fields=fields,
                 target=target,
                 tags=(*tags, f"{CHAT_TAG}{short(digest('chat', turns), 8)}")
                 if spec.turns == "all"
                 else tags,
             ),
-            cut == len(turns) - 1,
+            length == len(turns) - 1,
         )
 
 
@@ -255,26 +255,26 @@ def _turns(value: Any, column: str, where: _Place) -> Iterator[dict[str, Any]]:
         raise where.error(f"'{column}' is {kind}, not a list of turns")
     if not value:
         raise where.error(f"'{column}' is an empty list")
-    made = 0
+    call_count = 0
     for number, turn in enumerate(value, 1):
-        here = where.at(number)
+        turn_place = where.at(number)
         if not isinstance(turn, dict):
-            raise here.error("is not a mapping with a role and a content")
-        said = turn.get("role", turn.get("from"))
-        role = _ROLES.get(said) if isinstance(said, str) else None
+            raise turn_place.error("is not a mapping with a role and a content")
+        given_role = turn.get("role", turn.get("from"))
+        role = _FALTER_ROLES.get(given_role) if isinstance(given_role, str) else None
         if role is None:
-            close = nearest(str(said), _KNOWN_ROLES)
+            close = nearest(str(given_role), _KNOWN_ROLES)
             hint = f"did you mean '{close or 'assistant'}'?"
-            raise here.error(
-                f": the role {said!r:.40} is not one of {', '.join(_KNOWN_ROLES)}", hint
+            raise turn_place.error(
+                f": the role {given_role!r:.40} is not one of {', '.join(_KNOWN_ROLES)}", hint
             )
         if role == "function_call":
             call = _from_json(turn.get("value"))
             turn, role = {"content": "", "tool_calls": [call]}, "assistant"
-        for one in _one_turn(turn, role, here):
+        for one in _one_turn(turn, role, turn_place):
             for call in one.get("calls", ()):
-                made += 1
-                call["id"] = call["id"] or f"c{made}"
+                call_count += 1
+                call["id"] = call["id"] or f"c{call_count}"
             yield one
 
 
@@ -284,23 +284,23 @@ def _one_turn(turn: Mapping[str, Any], role: str, where: _Place) -> Iterator[dic
     blocks = content if isinstance(content, list) else []
     own = [b for b in blocks if isinstance(b, dict)]
     for block in (b for b in own if b.get("type") == "tool_result"):
-        text = _text(block.get("content", ""), where)
+        text = _content_text(block.get("content", ""), where)
         yield {"role": "tool", "content": text, "id": str(block.get("tool_use_id", ""))}
     calls = [
         {"id": b.get("id"), "name": b.get("name"), "arguments": b.get("input")}
         for b in own
         if b.get("type") == "tool_use"
     ]
-    rest = [b for b in blocks if not (isinstance(b, dict) and b.get("type") in _BLOCKS)]
-    text = _text(rest if blocks else content, where)
+    rest = [b for b in blocks if not (isinstance(b, dict) and b.get("type") in _BLOCK_TYPES)]
+    text = _content_text(rest if blocks else content, where)
     listed = turn.get("tool_calls") or []
     if not isinstance(listed, list):
         raise where.error("has 'tool_calls' that are not a list")
     calls += listed
     if role == "tool":
-        yield {"role": "tool", "content": text, "id": _id(turn.get("tool_call_id"))}
+        yield {"role": "tool", "content": text, "id": _call_id(turn.get("tool_call_id"))}
     elif role == "assistant":
-        made = [_call(call, where) for call in calls]
+        made = [_normal_call(call, where) for call in calls]
         if not made and not text.strip():
             raise where.error("is an empty turn of the assistant")
         yield {"role": role, "content": text, **({"calls": made} if made else {})}
@@ -308,10 +308,10 @@ def _one_turn(turn: Mapping[str, Any], role: str, where: _Place) -> Iterator[dic
         yield {"role": role, "content": text}
 
 
-_BLOCKS = ("tool_use", "tool_result")
+_BLOCK_TYPES = ("tool_use", "tool_result")
 
 
-def _text(content: Any, where: _Place) -> str:
+def _content_text(content: Any, where: _Place) -> str:
     if content is None:
         return ""
     if isinstance(content, list):
@@ -325,12 +325,12 @@ def _text(content: Any, where: _Place) -> str:
         content = "".join(str(part["text"]) for part in content)
     if not isinstance(content, str):
         raise where.error(f"has a content that is not text: {content!r:.60}")
-    if not rows_as_items.encodable(content):
+    if not rows_as_items.is_encodable(content):
         raise where.error("contains half of a surrogate pair", "repair or drop the row")
     return content
 
 
-def _call(call: Any, where: _Place) -> dict[str, Any]:
+def _normal_call(call: Any, where: _Place) -> dict[str, Any]:
     """Return a call in the form of OpenAI, Anthropic or ShareGPT with id, name and arguments.
 
     The arguments become a mapping.
@@ -346,10 +346,10 @@ def _call(call: Any, where: _Place) -> dict[str, Any]:
             arguments = None
     if not isinstance(arguments, dict):
         raise where.error(f"calls '{inner['name']}' with arguments that are not a JSON object")
-    return {"id": _id(call.get("id")), "name": inner["name"], "arguments": arguments}
+    return {"id": _call_id(call.get("id")), "name": inner["name"], "arguments": arguments}
 
 
-def _id(value: Any) -> str:
+def _call_id(value: Any) -> str:
     """Return the id of a call as a text, empty without one."""
     return str(value)[:200] if isinstance(value, (str, int)) else ""
 
@@ -437,7 +437,7 @@ def _tool(value: Any, where: _Place) -> dict[str, Any]:
             f"offers the tool {name!r:.80}, a name that APIs reject",
             "letters, digits, _ and -, at most 64",
         )
-    key = next((key for key in SCHEMAS if key in tool), "parameters")
+    key = next((key for key in SCHEMA_KEYS if key in tool), "parameters")
     others = {k: v for k, v in tool.items() if k not in ("name", "description", "type", key)}
     schema = tool.get(key) or {"type": "object", "properties": {}}
     described = {"description": str(tool["description"])} if tool.get("description") else {}
@@ -464,7 +464,7 @@ def _document_fields(
     return {"documents": json_line(texts)} if there else {}
 
 
-def _target(value: Any, tools: Sequence[Mapping[str, Any]], where: _Place) -> str:
+def _target_text(value: Any, tools: Sequence[Mapping[str, Any]], where: _Place) -> str:
     """Return the correct answer: a text, or the correct calls as JSON."""
     read = _from_json(value)
     listed = [read] if isinstance(read, dict) else read
@@ -481,7 +481,7 @@ def _target(value: Any, tools: Sequence[Mapping[str, Any]], where: _Place) -> st
 def _target_call(
     value: Mapping[str, Any], tools: Sequence[Mapping[str, Any]], where: _Place
 ) -> dict[str, Any]:
-    call = _call(value, where)
+    call = _normal_call(value, where)
     del call["id"]
     _check_call(call, tools, where, "has a target that calls")
     free, others = value.get("free", []), value.get("or", {})
@@ -522,9 +522,9 @@ def _contrast_fields(
             _check_links(others, tools, where)
             said: dict[str, Any] = {MESSAGES: others}
         else:
-            said = {"say": _text(version["say"], where)}
+            said = {"say": _content_text(version["say"], where)}
         target = version.get("target")
         versions.append(
-            said | ({} if target is None else {"target": _target(target, tools, where)})
+            said | ({} if target is None else {"target": _target_text(target, tools, where)})
         )
     return {"contrast": json_line(versions)} if versions else {}

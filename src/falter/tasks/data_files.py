@@ -37,7 +37,7 @@ def _mmlu_rows(path: Path) -> Iterator[Located]:
         raise TaskError(f"The folder {path} holds no .csv file", hint="give MMLU's CSV files")
     for file in files:
         subject = re.sub(r"(_(test|dev|val))?\.csv(\.gz)?$", "", file.name, flags=re.IGNORECASE)
-        for cells, where in _cells(file):
+        for cells, where in _csv_cells(file):
             if len(cells) != 6 or cells[5] not in ("A", "B", "C", "D"):
                 raise TaskError(f"{where} does not have a question, four options and a letter")
             question, *choices, answer = cells
@@ -45,7 +45,7 @@ def _mmlu_rows(path: Path) -> Iterator[Located]:
             yield row, where
 
 
-def _cells(file: Path) -> Iterator[tuple[list[str], str]]:
+def _csv_cells(file: Path) -> Iterator[tuple[list[str], str]]:
     if not file.exists():
         raise TaskError(f"The data file {file} does not exist", hint="give MMLU's CSV files")
     reader = csv.reader(io.StringIO(read_text(file), newline=""))
@@ -63,10 +63,10 @@ def logiqa_blocks(argument: str | None) -> Iterator[Located] | None:
     """
     if not argument or not argument.endswith((".txt", ".TXT")):
         return None
-    return _blocks(Path(argument))
+    return _block_rows(Path(argument))
 
 
-def _blocks(path: Path) -> Iterator[Located]:
+def _block_rows(path: Path) -> Iterator[Located]:
     try:
         lines = path.read_text("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -16,8 +16,8 @@ from falter.tasks.task import LABELS
 
 SENTENCES = "sentences"
 """Field with the requested number of sentences of a summary."""
-ARTICLE = ("article", "document", "documents", "text", "source")
-SUMMARY = ("highlights", "summary", "tldr", "target", "prediction")
+ARTICLE_COLUMNS = ("article", "document", "documents", "text", "source")
+SUMMARY_COLUMNS = ("highlights", "summary", "tldr", "target", "prediction")
 SENTIMENTS = ("negative", "positive")
 YES_NO = ("no", "yes")
 # "a ) " and ", b ) " in "a ) 12 , b ) 15".
@@ -154,10 +154,10 @@ def arc(row: Record) -> Item:
     if answer not in labels:
         raise row.unexpected("answerKey", answer, f"one of the labels {', '.join(labels)}")
     fields = {"question": row.stripped(question, "question")}
-    return row.item(_own_key(row, "id"), fields, labels.index(answer), row.options(texts))
+    return row.item(_published_key(row, "id"), fields, labels.index(answer), row.options(texts))
 
 
-def _own_key(row: Record, column: str) -> str | None:
+def _published_key(row: Record, column: str) -> str | None:
     return next(iter(row.tags(column)), None)
 
 
@@ -228,7 +228,7 @@ def gpqa(row: Record) -> Item:
     choices = row.options([answers[i] for i in order])
     tags = row.tags("High-level domain", "Subdomain")
     return row.item(
-        _own_key(row, "Record ID"), {"question": question}, order.index(0), choices, tags
+        _published_key(row, "Record ID"), {"question": question}, order.index(0), choices, tags
     )
 
 
@@ -337,14 +337,14 @@ def preference(row: Record) -> Item:
     second = next(iter(Rng(int(row.key(request, *answers)[:12], 16)).order(2))) == 1
     if second:
         answers.reverse()
-    return _pair(row, request, answers, int(second), row.tags("subset"))
+    return _pair_item(row, request, answers, int(second), row.tags("subset"))
 
 
 def llmbar(row: Record) -> Item:
-    return _pair(row, row["input"], [row["output_1"], row["output_2"]], row["label"] - 1)
+    return _pair_item(row, row["input"], [row["output_1"], row["output_2"]], row["label"] - 1)
 
 
-def _pair(
+def _pair_item(
     row: Record, request: str, answers: list[str], target: int, tags: tuple[str, ...] = ()
 ) -> Item:
     choices = [answer.strip() for answer in answers]
@@ -374,7 +374,7 @@ def summary(row: Record, sentences: int = 1) -> Item | None:
 
     Published files have a few rows without an article or a summary.
     """
-    article, gold = (_summary_text(row, columns) for columns in (ARTICLE, SUMMARY))
+    article, gold = (_summary_text(row, columns) for columns in (ARTICLE_COLUMNS, SUMMARY_COLUMNS))
     if not article or not gold:
         return None
     fields = {"article": article, SENTENCES: str(sentences)}
@@ -397,7 +397,9 @@ def _summary_text(row: Record, columns: tuple[str, ...]) -> str:
         value = value[0].get("text")
     listed = _as_texts(value)
     if listed is not None:
-        value = " ".join(text.strip() for text in (listed[:1] if name in SUMMARY else listed))
+        value = " ".join(
+            text.strip() for text in (listed[:1] if name in SUMMARY_COLUMNS else listed)
+        )
     if value is None or (isinstance(value, str) and not value.strip()):
         return ""
     return row.stripped(value, name)

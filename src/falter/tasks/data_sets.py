@@ -76,7 +76,7 @@ class DataSet:
             scorer=self.scorer,
             max_tokens=self.max_tokens,
         )
-        return self._part(task, argument) if self.has_short and argument is not None else task
+        return self._short_part(task, argument) if self.has_short and argument is not None else task
 
     def _located_rows(self, argument: str | None) -> Iterator[Located]:
         path = argument or f"hub:{self.hub}"
@@ -127,11 +127,11 @@ class DataSet:
         drawn = set(sorted(item.key for item in items)[: self.test_items])
         return tuple(item for item in items if item.key in drawn)
 
-    def _part(self, task: Task, argument: str) -> Task:
+    def _short_part(self, task: Task, argument: str) -> Task:
         """Return the task with its SHORT_PART_ITEMS items with the fewest characters, in order."""
         if argument != "short":
             raise refusal(TaskError, "tasks.unknown_part", task=task.name, argument=argument)
-        keys = {item.key for item in sorted(task.items, key=_characters)[:SHORT_PART_ITEMS]}
+        keys = {item.key for item in sorted(task.items, key=_item_length)[:SHORT_PART_ITEMS]}
         items = tuple(item for item in task.items if item.key in keys)
         return replace(task, name=f"{task.name}:short", items=items)
 
@@ -140,7 +140,7 @@ def _content_key(item: Item) -> str:
     return read.content_key(item.task, item.fields, item.choices)
 
 
-def _characters(item: Item) -> int:
+def _item_length(item: Item) -> int:
     return sum(map(len, (*item.fields.values(), *item.choices)))
 
 
@@ -165,9 +165,9 @@ def _data_set(name: str, row: dict[str, Any]) -> DataSet:
 
 CHAT_TASKS = {"rag:core": "documents", "tools:core": "tools"}
 """Bundled conversations, each with the column that its rows have in addition to the turns."""
-_TABLE = read_yaml(files.bundled("data_sets.yaml").read_text("utf-8"))
-TEMPLATES = {name: _template(words) for name, words in _TABLE["templates"].items()}
-DATA_SETS = {name: _data_set(name, {**row}) for name, row in _TABLE["data_sets"].items()}
+_DATA_TABLE = read_yaml(files.bundled("data_sets.yaml").read_text("utf-8"))
+TEMPLATES = {name: _template(words) for name, words in _DATA_TABLE["templates"].items()}
+DATA_SETS = {name: _data_set(name, {**row}) for name, row in _DATA_TABLE["data_sets"].items()}
 
 
 def __getattr__(name: str) -> DataSet:
@@ -178,7 +178,7 @@ def __getattr__(name: str) -> DataSet:
 
 
 # A model may write these after the function: the end of its fence, a call, a test, a remark.
-AFTER_CODE = ("\n```\n", "\nprint(", "\nassert ", "\n# ")
+FUNCTION_STOPS = ("\n```\n", "\nprint(", "\nassert ", "\n# ")
 
 
 def basics(argument: str | None) -> Task:
@@ -187,7 +187,7 @@ def basics(argument: str | None) -> Task:
         raise refusal(TaskError, "tasks.no_part", argument=argument)
     name = "basics" if argument is None else "basics:core"
     core = set(files.bundled("basics_core.txt").read_text("utf-8").split())
-    items = _items("basics", {"question": "question"}, tag="subject", task=name)
+    items = _bundled_items("basics", {"question": "question"}, tag="subject", task=name)
     items = tuple(item for item in items if argument is None or item.key in core)
     like = DATA_SETS["mmlu_four"]
     return Task(name=name, items=items, templates=like.templates, alternatives=like.alternatives)
@@ -196,7 +196,7 @@ def basics(argument: str | None) -> Task:
 def sums(argument: str | None) -> Task:
     """Very easy sums, half of them bare and half one-step stories, with a number as the answer."""
     _refuse_argument("sums", argument)
-    items = _items("sums", {"question": "question"}, tag="kind")
+    items = _bundled_items("sums", {"question": "question"}, tag="kind")
     return Task(
         name="sums",
         items=items,
@@ -210,28 +210,28 @@ def functions(argument: str | None) -> Task:
     """Tiny Python functions of one line each, judged by their tests in a sandbox."""
     _refuse_argument("functions", argument)
     columns = {"prefix": "prompt", "tests": "test", "entry_point": "entry_point"}
-    items = _items("functions", columns, key="entry_point", target="solution")
+    items = _bundled_items("functions", columns, key="entry_point", target="solution")
     return Task(
         name="functions",
         items=items,
         templates={"open": TEMPLATES["code"]},
         scorer="unit_tests",
-        stop=AFTER_CODE,
+        stop=FUNCTION_STOPS,
         max_tokens=96,
     )
 
 
 def tools(argument: str | None) -> Task:
     """`tools:core`: 60 conversations with tools; one call is right, two, none, or a further one."""
-    return _chats("tools", argument, "tool_call")
+    return _chat_task("tools", argument, "tool_call")
 
 
 def rag(argument: str | None) -> Task:
     """`rag:core`: 40 questions about four to six documents, one or two of which answer most."""
-    return _chats("rag", argument, "answer")
+    return _chat_task("rag", argument, "answer")
 
 
-def _chats(kind: str, argument: str | None, scorer: str) -> Task:
+def _chat_task(kind: str, argument: str | None, scorer: str) -> Task:
     if argument != "core":
         given = f"'{argument}'" if argument else "none"
         raise refusal(TaskError, "tasks.one_part", name=kind, given=given)
@@ -247,7 +247,7 @@ def _chats(kind: str, argument: str | None, scorer: str) -> Task:
     )
 
 
-def _items(
+def _bundled_items(
     name: str, fields: Mapping[str, str], *, key: str = "key", target: str = "answer",
     tag: str = "", task: str = "",
 ) -> tuple[Item, ...]:  # fmt: skip

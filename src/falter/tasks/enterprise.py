@@ -31,20 +31,20 @@ TRANSLATED = "translated"
 LISTED_PARTS = ("key_events", "people", "references")
 
 
-class _Kind(NamedTuple):
+class _TaskKind(NamedTuple):
     """One of the four tasks: prompt, fields, target, scorer, and the limit on a response.
 
-    `room` is the limit in tokens.
+    `max_tokens` is the limit in tokens.
     """
 
     prompt: str
     fields: Callable[[Row, str], dict[str, str]]
     target: Callable[[Row], str | None]
     scorer: str
-    room: int
+    max_tokens: int
 
 
-def _load(name: str, argument: str | None) -> Task:
+def _load_task(name: str, argument: str | None) -> Task:
     source, language, only_translated = _read_argument(name, argument)
     kind = _KINDS[name]
     keys = [
@@ -59,11 +59,11 @@ def _load(name: str, argument: str | None) -> Task:
     return Task(
         name=task,
         items=tuple(
-            _item(task, kind, source, source.rows[language][key], language) for key in keys
+            _row_item(task, kind, source, source.rows[language][key], language) for key in keys
         ),
         templates={"open": _template(kind, language, source.name)},
         scorer=kind.scorer,
-        max_tokens=kind.room,
+        max_tokens=kind.max_tokens,
         translations=partial(_translations, kind, source) if language == ENGLISH else None,
         rewrites=partial(_rewrites, kind, source.rows[language], language),
     )
@@ -89,8 +89,8 @@ def _read_argument(name: str, argument: str | None) -> tuple[Source, str, bool]:
     return source, language, translated
 
 
-def _item(task: str, kind: _Kind, source: Source, row: Row, language: str) -> Item:
-    schema = _schema(kind, source, row, language)
+def _row_item(task: str, kind: _TaskKind, source: Source, row: Row, language: str) -> Item:
+    schema = _answer_schema(kind, source, row, language)
     fields = kind.fields(row, language)
     fields["sources"] = json.dumps(row["answers"])
     fields[SCHEMA] = json.dumps(to_json(schema), ensure_ascii=False)
@@ -99,7 +99,7 @@ def _item(task: str, kind: _Kind, source: Source, row: Row, language: str) -> It
     )
 
 
-def _schema(kind: _Kind, source: Source, row: Row, language: str) -> AnswerSchema:
+def _answer_schema(kind: _TaskKind, source: Source, row: Row, language: str) -> AnswerSchema:
     """Return the schema of an answer's parts; for slots, the parts are the item's slots."""
     texts = prompt_texts(language, source.name)[kind.prompt]
     plain, keys = texts["free_text"], texts["structured"]["keys"]
@@ -125,7 +125,7 @@ def _schema(kind: _Kind, source: Source, row: Row, language: str) -> AnswerSchem
 # Templates
 
 
-def _template(kind: _Kind, language: str, place: str) -> Template:
+def _template(kind: _TaskKind, language: str, place: str) -> Template:
     """Return the template of a prompt, with a blank line between its sections."""
     texts = prompt_texts(language, place)[kind.prompt]
     kinds: dict[str, SectionKind] = {"schema": "instruction", "documents": "document"}
@@ -154,7 +154,7 @@ def _as_json(texts: Mapping[str, Any], language: str) -> str:
     )
 
 
-def _translations(kind: _Kind, source: Source) -> dict[str, dict[str, str]]:
+def _translations(kind: _TaskKind, source: Source) -> dict[str, dict[str, str]]:
     """Return for each other language a mapping from English prompt texts to translations.
 
     The texts are the template's words, the fields of items, and the targets.
@@ -176,7 +176,7 @@ def _translations(kind: _Kind, source: Source) -> dict[str, dict[str, str]]:
     return pairs
 
 
-def _rewrites(kind: _Kind, rows: Mapping[str, Row], language: str) -> dict[str, dict[str, str]]:
+def _rewrites(kind: _TaskKind, rows: Mapping[str, Row], language: str) -> dict[str, dict[str, str]]:
     """Return for each perturbation a mapping from item texts to the items' own rewrites."""
     texts: dict[str, dict[str, str]] = {}
     for row in rows.values():
@@ -217,7 +217,7 @@ def _slot_lines(row: Row) -> Iterator[str]:
         yield f"- {slot['name']} ({kind}): {slot['about']}"
 
 
-def _facts(row: Row) -> str | None:
+def _fact_lines(row: Row) -> str | None:
     return "\n".join(row["facts"])
 
 
@@ -235,30 +235,30 @@ def _no_target(row: Row) -> None:
 
 
 _KINDS = {
-    "enterprise_case": _Kind("case_summary", _case_fields, _no_target, "complete_parts", 384),
-    "enterprise_chat": _Kind("chat_summary", _chat_fields, _no_target, "complete_parts", 448),
-    "enterprise_questions": _Kind(
-        "question_answering", _question_fields, _facts, "stated_facts", 256
+    "enterprise_case": _TaskKind("case_summary", _case_fields, _no_target, "complete_parts", 384),
+    "enterprise_chat": _TaskKind("chat_summary", _chat_fields, _no_target, "complete_parts", 448),
+    "enterprise_questions": _TaskKind(
+        "question_answering", _question_fields, _fact_lines, "stated_facts", 256
     ),
-    "enterprise_slots": _Kind("slot_filling", _slot_fields, _gold_slots, "filled_slots", 256),
+    "enterprise_slots": _TaskKind("slot_filling", _slot_fields, _gold_slots, "filled_slots", 256),
 }
 
 
 def case(argument: str | None) -> Task:
     """Support cases to be summarised in three parts."""
-    return _load("enterprise_case", argument)
+    return _load_task("enterprise_case", argument)
 
 
 def chat(argument: str | None) -> Task:
     """Support chats to be summarised in six parts."""
-    return _load("enterprise_chat", argument)
+    return _load_task("enterprise_chat", argument)
 
 
 def questions(argument: str | None) -> Task:
     """Questions to be answered from four documents, of which one or two hold the answer."""
-    return _load("enterprise_questions", argument)
+    return _load_task("enterprise_questions", argument)
 
 
 def slots(argument: str | None) -> Task:
     """Requests whose facts fill the slots of a schema."""
-    return _load("enterprise_slots", argument)
+    return _load_task("enterprise_slots", argument)

@@ -17,10 +17,10 @@ from falter.records.errors import TaskError, UnknownName, refusal
 
 ENGLISH = "en"
 LANGUAGES = ("en", "de", "es", "fr", "fr-CA", "it", "ja", "nl", "pt-BR")
-TEXTS = ("key", "area", "issue", "case", "question", "answer", "query")
-LISTS = ("chat", "documents", "answers", "facts", "slots")
-REWRITTEN = ("case", "chat", "question", "query")
-TYPES = ("text", "number", "boolean", "choice")
+TEXT_PARTS = ("key", "area", "issue", "case", "question", "answer", "query")
+LIST_PARTS = ("chat", "documents", "answers", "facts", "slots")
+REWRITABLE_PARTS = ("case", "chat", "question", "query")
+SLOT_TYPES = ("text", "number", "boolean", "choice")
 MAX_PRINTED = 40
 MAX_YAML_DEPTH = 50  # levels of a YAML file; those here have six
 Row = Mapping[str, Any]
@@ -38,14 +38,14 @@ class Source:
         return self.rows.get(ENGLISH, {})
 
 
-def _data() -> Traversable:
+def _data_folder() -> Traversable:
     return resources.files("falter.tasks").joinpath("data", "enterprise")
 
 
 @cache
 def _bundled_domains() -> tuple[str, ...]:
     """Return the names of the bundled domains."""
-    return tuple(sorted(entry.name for entry in _data().iterdir() if entry.is_dir()))
+    return tuple(sorted(entry.name for entry in _data_folder().iterdir() if entry.is_dir()))
 
 
 @cache
@@ -57,15 +57,15 @@ def prompt_texts(language: str, place: str = "it") -> Mapping[str, Mapping[str, 
     """
     if language not in LANGUAGES:
         raise UnknownName("language of the enterprise prompts", language, LANGUAGES)
-    path = _data().joinpath("it", "prompts", f"{language}.yaml")
+    path = _data_folder().joinpath("it", "prompts", f"{language}.yaml")
     texts: Mapping[str, Mapping[str, Any]] = read_yaml(path.read_text("utf-8"))
     own = Path(place) / "prompts" / f"{language}.yaml"
     if place in _bundled_domains() or not own.is_file():
         return texts
-    found = _content(own)
+    found = _yaml_content(own)
     if not isinstance(found, dict) or not all(isinstance(part, dict) for part in found.values()):
         raise TaskError(
-            f"{own} is not a mapping of tasks to sections", hint=f"tasks: {_names(texts)}"
+            f"{own} is not a mapping of tasks to sections", hint=f"tasks: {_placeholders(texts)}"
         )
     for task, sections in found.items():
         _check_prompt(str(own), texts, task, sections)
@@ -90,7 +90,7 @@ def _check_prompt(
             raise TaskError(f"{file}: {task}.{name} lacks {' and '.join(sorted(lacks))}")
 
 
-def _names(texts: Mapping[str, Any]) -> str:
+def _placeholders(texts: Mapping[str, Any]) -> str:
     return ", ".join(texts)
 
 
@@ -102,7 +102,7 @@ def prompt_words(language: str) -> Mapping[str, str]:
 @cache
 def _prompt_words() -> Mapping[str, Mapping[str, str]]:
     table: Mapping[str, Mapping[str, str]] = read_yaml(
-        _data().joinpath("words.yaml").read_text("utf-8")
+        _data_folder().joinpath("words.yaml").read_text("utf-8")
     )
     return table
 
@@ -123,14 +123,14 @@ def _bundled_source(domain: str) -> Source:
 
 def _read_source(place: str) -> Source:
     if place in _bundled_domains():
-        found = list(_folder(_data().joinpath(place, "items")))
+        found = list(_folder_files(_data_folder().joinpath(place, "items")))
     else:
         path = Path(place)
         if path.is_dir():
             items = path / "items"
-            found = list(_folder(items if items.is_dir() else path))
+            found = list(_folder_files(items if items.is_dir() else path))
         elif path.is_file():
-            found = list(_lines(path))
+            found = list(_line_rows(path))
         else:
             known = ", ".join(_bundled_domains())
             raise refusal(TaskError, "tasks.no_enterprise_items", place=place, known=known)
@@ -150,18 +150,18 @@ def _read_source(place: str) -> Source:
     return Source(place, rows)
 
 
-def _folder(folder: Traversable) -> Iterator[tuple[str, str, Any]]:
+def _folder_files(folder: Traversable) -> Iterator[tuple[str, str, Any]]:
     """Yield file name, language and content of every file; the content may be an exception."""
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if entry.is_dir() and entry.name in LANGUAGES:
             for file in sorted(entry.iterdir(), key=lambda entry: entry.name):
                 if file.name.endswith((".yaml", ".yml")):
-                    yield f"{entry.name}/{file.name}", entry.name, _content(file)
+                    yield f"{entry.name}/{file.name}", entry.name, _yaml_content(file)
         elif entry.name.endswith((".yaml", ".yml")):
-            yield entry.name, ENGLISH, _content(entry)
+            yield entry.name, ENGLISH, _yaml_content(entry)
 
 
-def _content(file: Traversable) -> Any:
+def _yaml_content(file: Traversable) -> Any:
     import yaml
 
     try:
@@ -170,7 +170,7 @@ def _content(file: Traversable) -> Any:
         return error
 
 
-def _lines(path: Path) -> Iterator[tuple[str, str, Any]]:
+def _line_rows(path: Path) -> Iterator[tuple[str, str, Any]]:
     """Yield place, language and row of every line; the row may be an exception.
 
     A row with `language` is a translation.
@@ -238,10 +238,10 @@ def _shape_faults(row: Any) -> Iterator[str]:
     if not isinstance(row, dict):
         yield f"is not a mapping: {str(row).splitlines()[0][:80] if str(row) else 'empty'}"
         return
-    for name in (*TEXTS, *LISTS):
+    for name in (*TEXT_PARTS, *LIST_PARTS):
         if name not in row:
             yield f"'{name}' is missing"
-    for name in TEXTS:
+    for name in TEXT_PARTS:
         if name in row and (not isinstance(row[name], str) or not row[name].strip()):
             yield f"'{name}' is not a text"
     for name, keys in (("chat", ("at", "who", "text")), ("documents", ("id", "title", "text"))):
@@ -264,8 +264,8 @@ def _rewrite_faults(row: Row) -> Iterator[str]:
         for part, text in new.items():
             turns = isinstance(text, list) and len(text) == len(row.get("chat", ()))
             texts = text if part == "chat" and turns else [text]
-            if part not in REWRITTEN:
-                yield f"rewrites, {name}: '{part}' is not one of {', '.join(REWRITTEN)}"
+            if part not in REWRITABLE_PARTS:
+                yield f"rewrites, {name}: '{part}' is not one of {', '.join(REWRITABLE_PARTS)}"
             elif not all(isinstance(one, str) and one.strip() for one in texts):
                 what = "a list with a text for each turn" if part == "chat" else "a text"
                 yield f"rewrites, {name}: '{part}' is not {what}"
@@ -313,8 +313,8 @@ def _content_faults(row: Row) -> Iterator[str]:
 
 def _slot_fault(slot: Row, query: str) -> str | None:
     kind, value = slot["type"], slot.get("value")
-    if kind not in TYPES:
-        return f"the type '{kind}' is not one of {', '.join(TYPES)}"
+    if kind not in SLOT_TYPES:
+        return f"the type '{kind}' is not one of {', '.join(SLOT_TYPES)}"
     if kind == "choice" and not slot.get("choices"):
         return "has no choices"
     if value is None:
@@ -363,13 +363,13 @@ COUNT_LIMITS = {
 _CITED = re.compile(r"\[([^\[\]]+)\]")
 
 
-def _text(place: str, file: str, missing: str, hint: str) -> str:
+def _domain_text(place: str, file: str, missing: str, hint: str) -> str:
     """Return the text of a file of a bundled domain, or of the file at `place`.
 
     Raises TaskError with the message `missing` if there is no such file, or if it is not UTF-8.
     """
     if place in _bundled_domains():
-        return _data().joinpath(place, file).read_text("utf-8")
+        return _data_folder().joinpath(place, file).read_text("utf-8")
     path = Path(place)
     if not path.is_file():
         raise TaskError(missing, hint=hint)
@@ -389,7 +389,7 @@ def read_domain(place: str) -> Domain:
     import yaml
 
     hint = "name a bundled domain (it, hr), or a YAML file with name, description and areas"
-    text = _text(place, "domain.yaml", f"There is no domain '{place}'", hint)
+    text = _domain_text(place, "domain.yaml", f"There is no domain '{place}'", hint)
     try:
         domain = read_yaml(text)
     except yaml.YAMLError as error:
@@ -408,7 +408,7 @@ def read_issues(place: str, domain: Domain) -> list[Row]:
     Raises a TaskError that lists the faults of all lines.
     """
     missing = f"There are no issues at '{place}'"
-    text = _text(place, "issues.jsonl", missing, "a JSONL file, or it, hr")
+    text = _domain_text(place, "issues.jsonl", missing, "a JSONL file, or it, hr")
     rows: list[Row] = []
     faults: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):

@@ -42,7 +42,7 @@ def items_from_rows(
     for a row that does not fit, DuplicateName for a repeated item.
     """
     given, spec = spec.key, replace(spec, key=key_column(rows, spec))
-    made = enumerate(_items(rows, spec, template, task, fields), 1)
+    made = enumerate(_row_items(rows, spec, template, task, fields), 1)
     numbered = [(number, item) for number, item in made if item is not None]
     require_unique(numbered, spec, given)
     return tuple(item for _, item in numbered)
@@ -61,14 +61,14 @@ def drawn_items(
     Every row is read once and checked, because any row may be drawn and the revision is a hash of
     all rows. To save memory, only two hashes and the target of an item that is not drawn are kept.
     """
-    found = replace(spec, key=key_column(rows, spec))
+    keyed_spec = replace(spec, key=key_column(rows, spec))
     # Each sample is a heap of the smallest hashes. Ranks are negative hashes, so that its first
     # entry has the largest hash and is replaced first.
     counts = ((draw.limit + draw.shown, draw.seed), (draw.shown, draw.seed + 1))
     samples = [(count, seed, list[tuple[int, int, Item]]()) for count, seed in counts if count]
     keys, ids, targets = set[int](), list[bytes](), list[str]()
     known: dict[str, str] = {}
-    for number, item in enumerate(_items(rows, found, template, task, fields), 1):
+    for number, item in enumerate(_row_items(rows, keyed_spec, template, task, fields), 1):
         if item is None:
             continue
         for count, seed, sample in samples:
@@ -77,7 +77,7 @@ def drawn_items(
                 heapq.heappush(sample, (rank, number, item))
             elif rank > sample[0][0]:
                 heapq.heapreplace(sample, (rank, number, item))
-        named = spec.key or not found.key
+        named = spec.key or not keyed_spec.key
         # 64 bits of a hash save memory. If two collide, the full check below decides.
         keys.add(-rank >> 192 if named else int.from_bytes(content_hash(item)[:8]))
         ids.append(item.raw_id())
@@ -90,12 +90,12 @@ def drawn_items(
     return tuple(drawn[place] for place in sorted(drawn)), whole
 
 
-def _items(
+def _row_items(
     rows: Iterable[Row], spec: DataSpec, template: Template, task: str, fields: Sequence[str]
 ) -> Iterator[Item | None]:
     """Yield the item of each row, None for a dropped duplicate. Checks columns and template."""
     fields = fields or template.fields
-    columns = _columns(rows, {*fields, *spec.fields.values(), *spec.choices, *spec.tags,
+    columns = _column_names(rows, {*fields, *spec.fields.values(), *spec.choices, *spec.tags,
                               *filter(None, (spec.target, spec.key))} - {*spec.fields})  # fmt: skip
     for placeholder, column in spec.fields.items():
         _require_column(column, columns, f"field '{placeholder}'", spec.path)
@@ -111,7 +111,7 @@ def _items(
     fields = [name for name in fields if name in names]
     contents = set[bytes]()
     for number, row in enumerate(rows, 1):
-        item = _item(row, number, names, spec, fields, task)
+        item = _row_item(row, number, names, spec, fields, task)
         if spec.drop_duplicates:
             content = content_hash(item)
             if content in contents:
@@ -121,7 +121,7 @@ def _items(
         yield item
 
 
-def _columns(rows: Iterable[Row], needed: set[str]) -> list[str]:
+def _column_names(rows: Iterable[Row], needed: set[str]) -> list[str]:
     """Return the columns of the first row if it has all `needed` ones, otherwise of all rows."""
     first = first_row(rows)
     return list(first if needed <= first.keys() else dict.fromkeys(chain.from_iterable(rows)))
@@ -141,7 +141,7 @@ def key_column(rows: Iterable[Row], spec: DataSpec) -> str | None:
         for name, hashes in list(seen.items()):
             value, size = row.get(name), len(hashes)
             text = str(value)
-            if type(value) in (str, int) and text.strip() and encodable(text):
+            if type(value) in (str, int) and text.strip() and is_encodable(text):
                 hashes.add(hash(text))
             if len(hashes) == size:
                 del seen[name]
@@ -159,7 +159,7 @@ def _require_column(column: str, columns: Sequence[str], role: str, path: str) -
         )
 
 
-def _item(
+def _row_item(
     row: Row,
     number: int,
     names: dict[str, str],
@@ -175,7 +175,7 @@ def _item(
             " empty",
             hint="fill or drop the row",
         )
-    choices = _choices(row, spec, where)
+    choices = _row_choices(row, spec, where)
     value = None if spec.target is None else row.get(spec.target)
     if spec.target is not None and (value in (None, [], {}) or str(value).strip() == ""):
         raise TaskError(
@@ -205,7 +205,7 @@ def _as_text(value: Any, name: str, where: str) -> str:
     if value is None:
         raise TaskError(f"{where}: the field '{name}' is empty", hint="fill or drop the row")
     if isinstance(value, str):
-        if not encodable(value):
+        if not is_encodable(value):
             raise refusal(TaskError, "tasks.half_surrogate", where=where, name=name)
         return value
     if isinstance(value, (bool, int, float)):
@@ -222,7 +222,7 @@ def target_text(value: Any, where: str) -> str:
     return _as_text(value, "", where)
 
 
-def encodable(text: str) -> bool:
+def is_encodable(text: str) -> bool:
     if text.isascii():
         return True
     try:
@@ -232,7 +232,7 @@ def encodable(text: str) -> bool:
     return True
 
 
-def _choices(row: Row, spec: DataSpec, where: str) -> tuple[str, ...]:
+def _row_choices(row: Row, spec: DataSpec, where: str) -> tuple[str, ...]:
     if not spec.choices:
         return ()
     value: Any = [row.get(column) for column in spec.choices]
@@ -281,7 +281,7 @@ def unlisted_options(rows: Iterable[Row], spec: DataSpec, template: Template) ->
         options = replace(spec, choices=tuple(named))
         try:
             for number, row in enumerate(rows, 1):
-                gold(row[spec.target], _choices(row, options, ""), spec.target_as, str(number))
+                gold(row[spec.target], _row_choices(row, options, ""), spec.target_as, str(number))
         except (TaskError, KeyError):
             continue
         given = " ".join(f"--choices {name}" for name in named)

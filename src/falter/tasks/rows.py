@@ -42,12 +42,12 @@ row_sources: Registry[Callable[[str, str], list[Row]]] = Registry("source of row
 """Functions that return the rows of a remote data set, given its name and split."""
 _MAX_DEPTH, _MAX_BYTES = 50, 2 * 2**30
 _MAX_CELL_BYTES = _MAX_LINE_BYTES = 16 * 2**20
-_LINES = re.compile(r"[\t\r\n]")
+_LINE_BREAKS = re.compile(r"[\t\r\n]")
 _FILLED_LINE = re.compile(r"[^\n]+")
 _PLAIN_TYPES = frozenset({str, int, bool, type(None)})
 _MAX_ROWS = 2_000_000
 _SPREADSHEETS = ("xlsx", "xlsm", "xls", "ods", "numbers")
-_SPREADSHEET = (
+_SPREADSHEET_HINT = (
     "save the sheet as 'CSV UTF-8' in the spreadsheet program; in Python, falter.run takes a data "
     "frame as 'data'"
 )
@@ -121,16 +121,16 @@ def _unchecked_rows(path: Path) -> Iterable[Row]:
         )
     kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
     if kind == "parquet":
-        return _parquet(path)
+        return _parquet_rows(path)
     if kind in ("csv", "tsv"):
-        return _csv(path, "\t" if kind == "tsv" else None)
+        return _csv_rows(path, "\t" if kind == "tsv" else None)
     if kind == "jsonl":
-        return _jsonl(path)
+        return _jsonl_rows(path)
     if kind == "json":
-        return _json(read_text(path), path)
+        return _json_rows(read_text(path), path)
     raise TaskError(
         f"The data file {path} is not a kind of file that falter can read",
-        hint=_SPREADSHEET if kind in _SPREADSHEETS else f"use {_READABLE_FORMATS}",
+        hint=_SPREADSHEET_HINT if kind in _SPREADSHEETS else f"use {_READABLE_FORMATS}",
     )
 
 
@@ -178,7 +178,7 @@ def _check_row(row: Row, source: str, number: int) -> None:
                 f"surrogate pair in its name: {ascii(name)[:80]}",
                 hint="rename the column",
             )
-        if value.__class__ not in _PLAIN_TYPES and (fault := _fault(value, 0)) is not None:
+        if value.__class__ not in _PLAIN_TYPES and (fault := _value_fault(value, 0)) is not None:
             raise refusal(
                 TaskError,
                 "tasks.unreadable_cell",
@@ -191,10 +191,10 @@ def _check_row(row: Row, source: str, number: int) -> None:
 
 @lru_cache(maxsize=1024)
 def _is_plain_name(name: str) -> bool:
-    return name.isprintable() or _LINES.sub("", name).isprintable()
+    return name.isprintable() or _LINE_BREAKS.sub("", name).isprintable()
 
 
-def _fault(value: Any, depth: int) -> str | None:
+def _value_fault(value: Any, depth: int) -> str | None:
     """Return the kind of a value that an item cannot hold; None if it can."""
     if value is None or isinstance(value, (str, bool, int)):
         return None
@@ -205,11 +205,11 @@ def _fault(value: Any, depth: int) -> str | None:
     if isinstance(value, dict):
         if not all(isinstance(name, str) for name in value):
             return "a mapping with names that are not texts"
-        return next((f for v in value.values() if (f := _fault(v, depth + 1))), None)
+        return next((f for v in value.values() if (f := _value_fault(v, depth + 1))), None)
     if isinstance(value, list):
         if _PLAIN_TYPES.issuperset(map(type, value)):
             return None
-        return next((f for v in value if (f := _fault(v, depth + 1))), None)
+        return next((f for v in value if (f := _value_fault(v, depth + 1))), None)
     return f"a {type(value).__name__}"
 
 
@@ -223,10 +223,10 @@ def read_text(path: Path, longest: int | None = None) -> str:
 
     `longest` limits the bytes of a line. The encoding is UTF-8, or follows a byte order mark.
     """
-    return "".join(_pieces(path, longest))
+    return "".join(_text_chunks(path, longest))
 
 
-def _pieces(path: Path, longest: int | None) -> Iterator[str]:
+def _text_chunks(path: Path, longest: int | None) -> Iterator[str]:
     """Yield the text of a file in pieces of about a megabyte.
 
     The encoding is UTF-8, or UTF-16 or UTF-32 if the file starts with that byte order mark. Raises
@@ -235,7 +235,7 @@ def _pieces(path: Path, longest: int | None) -> Iterator[str]:
     decoder, size = None, 0
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            for data in chain(_bounded_pieces(file, path, longest), [b""]):
+            for data in chain(_byte_chunks(file, path, longest), [b""]):
                 if decoder is None:
                     wide = (code for mark, code in _WIDE_ENCODINGS if data.startswith(mark))
                     decoder = codecs.getincrementaldecoder(next(wide, "utf-8-sig"))()
@@ -255,7 +255,7 @@ def _pieces(path: Path, longest: int | None) -> Iterator[str]:
 def _segments(path: Path) -> Iterator[str]:
     """Yield the text of a file in segments that end at the end of a line."""
     rest = ""
-    for piece in _pieces(path, _MAX_LINE_BYTES):
+    for piece in _text_chunks(path, _MAX_LINE_BYTES):
         lines, feed, rest = (rest + piece).rpartition("\n")
         if feed:
             yield lines + feed
@@ -276,7 +276,7 @@ def _filled_lines(path: Path) -> Iterator[tuple[int, str]]:
         number += text.count("\n", end)
 
 
-def _bounded_pieces(
+def _byte_chunks(
     file: gzip.GzipFile | io.BufferedReader, path: Path, longest: int | None
 ) -> Iterator[bytes]:
     """Yield the file in pieces. Raises TaskError beyond the limits on file and line."""
@@ -294,12 +294,12 @@ def _bounded_pieces(
         yield piece
 
 
-def _jsonl(path: Path) -> Iterator[Row]:
+def _jsonl_rows(path: Path) -> Iterator[Row]:
     """Yield an object per line; a file that is one JSON list is read as a list."""
     if not _has_lines(path):
         with contextlib.suppress(ValueError, RecursionError):
             whole = _strict_json(read_text(path, _MAX_LINE_BYTES))
-            yield from (_object(row, f"{path}, entry {n}") for n, row in enumerate(whole, 1))
+            yield from (_as_row(row, f"{path}, entry {n}") for n, row in enumerate(whole, 1))
             return
     for number, line in _filled_lines(path):
         yield _parsed_line(line, path, number)
@@ -313,17 +313,17 @@ def _parsed_line(line: str, path: Path, number: int) -> Row:
             f"{path}, line {number} is not JSON: {printable(str(error))}",
             hint="every line must be one JSON object",
         ) from error
-    return row if isinstance(row, dict) else _object(row, f"{path}, line {number}")
+    return row if isinstance(row, dict) else _as_row(row, f"{path}, line {number}")
 
 
-def _json(text: str, path: Path) -> list[Row]:
+def _json_rows(text: str, path: Path) -> list[Row]:
     try:
         data = _strict_json(text)
     except (ValueError, RecursionError) as error:
         raise TaskError(f"{path} is not JSON: {printable(str(error))}") from error
     if not isinstance(data, list):
         raise TaskError(f"{path} does not hold a list of objects", hint="use a JSON list or .jsonl")
-    return [_object(row, f"{path}, entry {n}") for n, row in enumerate(data, start=1)]
+    return [_as_row(row, f"{path}, entry {n}") for n, row in enumerate(data, start=1)]
 
 
 def _strict_json(text: str) -> Any:
@@ -368,7 +368,7 @@ def _repeated_name(names: Sequence[str]) -> str:
     return next((name for name in names if counts[name] > 1), "")
 
 
-def _object(row: Any, where: str) -> Row:
+def _as_row(row: Any, where: str) -> Row:
     if not isinstance(row, dict):
         raise TaskError(f"{where} is not an object", hint='write {"column": value, …}')
     return row
@@ -381,7 +381,7 @@ def _separator(header: str) -> str:
     return max(";", "\t", key=header.count) if ";" in header or "\t" in header else ","
 
 
-def _csv(path: Path, delimiter: str | None) -> Iterator[Row]:
+def _csv_rows(path: Path, delimiter: str | None) -> Iterator[Row]:
     csv.field_size_limit(max(csv.field_size_limit(), _MAX_CELL_BYTES))
     lines = chain.from_iterable(io.StringIO(text, newline="") for text in _segments(path))
     header = next(lines, "")
@@ -402,7 +402,7 @@ def _csv(path: Path, delimiter: str | None) -> Iterator[Row]:
         raise TaskError(f"{path}, line {cells.line_num or 1}: {error}") from error
 
 
-def _parquet(path: Path) -> Iterator[Row]:
+def _parquet_rows(path: Path) -> Iterator[Row]:
     try:
         import pyarrow.parquet as parquet
     except ImportError as error:
@@ -446,7 +446,7 @@ def read_template_file(path: str | Path) -> str:
 # Rows in memory: a list of mappings, or a data frame
 
 ROWS_IN_MEMORY = "the rows in memory"
-_KEPT_ROWS: dict[str, list[Row]] = {}
+_ROWS_BY_PATH: dict[str, list[Row]] = {}
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})  # the types of pandas' missing values
 _TARGET_COLUMNS = ("answer", "target", "label")
 _CHAT_COLUMNS = ("messages", "conversations", "prompt", "input")
@@ -458,7 +458,7 @@ def is_rows(data: object) -> bool:
     if isinstance(data, (list, tuple)):
         return True
     named = hasattr(data, "columns") or hasattr(data, "column_names")
-    return named and not isinstance(data, (str, Mapping)) and _reader(data) is not None
+    return named and not isinstance(data, (str, Mapping)) and _frame_reader(data) is not None
 
 
 def keep_rows(data: Any) -> str:
@@ -468,13 +468,13 @@ def keep_rows(data: Any) -> str:
     """
     if not is_rows(data):
         raise InvalidValue("data.rows", data, "a list of dictionaries, or a data frame")
-    rows = [_row(row, number) for number, row in enumerate(_plain_rows(data), start=1)]
+    rows = [_memory_row(row, number) for number, row in enumerate(_plain_rows(data), start=1)]
     if not rows:
         raise TaskError("The data are empty", hint="give at least one row")
     for number, row in enumerate(rows, start=1):
         _check_row(row, ROWS_IN_MEMORY, number)
     name = f"{MEMORY}{short(digest('rows', json.dumps(rows)), 16)}"
-    _KEPT_ROWS[name] = rows
+    _ROWS_BY_PATH[name] = rows
     return name
 
 
@@ -487,15 +487,15 @@ def rows_at(path: str) -> Iterable[Row]:
     """Return the rows of a file or of this process's memory; they can be iterated repeatedly."""
     if not in_memory(path):
         return FileRows(Path(path))
-    if path not in _KEPT_ROWS:
+    if path not in _ROWS_BY_PATH:
         raise refusal(TaskError, "tasks.rows_of_other_process", path=path)
-    return _KEPT_ROWS[path]
+    return _ROWS_BY_PATH[path]
 
 
 def source_name(path: str) -> str:
     """Return a path's name for messages: the file name, or the number of rows in memory."""
     if in_memory(path):
-        return f"{len(_KEPT_ROWS.get(path, ())):,} rows in memory"
+        return f"{len(_ROWS_BY_PATH.get(path, ())):,} rows in memory"
     return path.replace("\\", "/").rpartition("/")[2]
 
 
@@ -550,7 +550,7 @@ def target_column(path: str) -> str | None:
     return likely[0]
 
 
-def _reader(data: object) -> Any:
+def _frame_reader(data: object) -> Any:
     return next((getattr(data, name) for name in _FRAME_METHODS if hasattr(data, name)), None)
 
 
@@ -565,17 +565,17 @@ def _plain_rows(data: Any) -> Any:
     if len(set(names)) < len(names):
         twice = next(name for n, name in enumerate(names) if name in names[:n])
         raise refusal(TaskError, "tasks.column_twice", twice=twice)
-    read = _reader(data)
+    read = _frame_reader(data)
     return read("records") if read.__name__ == "to_dict" else read()
 
 
-def _row(row: Any, number: int) -> Row:
+def _memory_row(row: Any, number: int) -> Row:
     if not isinstance(row, Mapping) or not all(isinstance(name, str) for name in row):
         raise refusal(TaskError, "tasks.no_mapping", about=ROWS_IN_MEMORY, number=number, row=row)
-    return {name: _plain(value) for name, value in row.items()}
+    return {name: _plain_value(value) for name, value in row.items()}
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     """Return a value as a file would hold it: NumPy numbers as Python's, missing values as None."""
     if value is None or type(value) in (str, bool, int):
         return value
@@ -588,9 +588,9 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "isoformat"):
         return value.isoformat()
     if isinstance(value, Mapping):
-        return {name: _plain(inner) for name, inner in value.items()}
+        return {name: _plain_value(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
+        return [_plain_value(inner) for inner in value]
     if hasattr(value, "tolist"):  # NumPy
-        return _plain(value.tolist())
+        return _plain_value(value.tolist())
     return value

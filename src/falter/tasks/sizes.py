@@ -25,11 +25,11 @@ FILLER_ROWS = 50
 """Maximum number of filler rows per data set."""
 MAX_ROWS_READ = 2_000
 """Rows of the user's file that a plan reads: enough to choose the scorer by their targets."""
-_TEXT = (
+_FILLER_TEXT = (
     "The report # was written in the spring and sent to the office in March. Most people who read "
     "# said that it was clear, and a few asked how long the work had taken. "
 )
-_SUMMARY = "A clear account of # came out, and all that its readers wished was more of it. "
+_FILLER_SUMMARY = "A clear account of # came out, and all that its readers wished was more of it. "
 """Filler of summaries.
 
 Each # becomes a different word: no sentence repeats, and each sentence of a summary has a source.
@@ -139,9 +139,9 @@ def _filled_value(value: Any, n: int, name: str) -> Any:
 
     The text names the data set, so that no two data sets share a prompt.
     """
-    filler = f"{_TEXT}This was about {name} in #. "
+    filler = f"{_FILLER_TEXT}This was about {name} in #. "
     if isinstance(value, str):
-        named = (words.replace("#", f"{name}#") for words in (filler, _SUMMARY, ""))
+        named = (words.replace("#", f"{name}#") for words in (filler, _FILLER_SUMMARY, ""))
         text, summary, number = (_Filler(words, n) for words in named)
         return value.format(n=n, text=text, summary=summary, number=number)
     if isinstance(value, list):

@@ -21,7 +21,7 @@ from falter.records.render import choice_block
 from falter.records.types import Choicewise, Item, Program, Prompt, Section, SectionKind
 
 _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}|\{([A-Za-z_][\w.-]*)\}")
-_PARTS: dict[str, tuple[SectionKind, SectionKind]] = {
+_PART_KINDS: dict[str, tuple[SectionKind, SectionKind]] = {
     # part of a structured template -> kind of its own words, kind of what is substituted
     "system": ("system", "system"),
     "instruction": ("instruction", "input"),
@@ -142,12 +142,12 @@ class Template:
             answer_as=self.answer_as,
             delimiter=self.delimiter,
             target=item.target,
-            program=_program(item),
-            schema=_schema(item.fields.get(SCHEMA)),
+            program=_item_program(item),
+            schema=_parsed_schema(item.fields.get(SCHEMA)),
         )
 
 
-def _program(item: Item) -> Program | None:
+def _item_program(item: Item) -> Program | None:
     """Return the program to run if the item has `prefix`, `tests` and `entry_point`, or None."""
     fields = item.fields
     if not {"prefix", "tests", "entry_point"} <= fields.keys():
@@ -158,7 +158,7 @@ def _program(item: Item) -> Program | None:
 
 
 @lru_cache(maxsize=512)
-def _schema(text: str | None) -> AnswerSchema | None:
+def _parsed_schema(text: str | None) -> AnswerSchema | None:
     """Return the schema of an answer with several parts from its JSON, or None."""
     return None if text is None else from_json(AnswerSchema, json.loads(text))
 
@@ -178,9 +178,9 @@ def _parse_text(text: str) -> tuple[Piece, ...]:
 def _parse_parts(parts: Mapping[str, str]) -> tuple[Piece, ...]:
     pieces: list[Piece] = []
     for name, text in parts.items():
-        if name not in _PARTS:
-            raise UnknownName("template part", name, _PARTS)
-        own_kind, substituted_kind = _PARTS[name]
+        if name not in _PART_KINDS:
+            raise UnknownName("template part", name, _PART_KINDS)
+        own_kind, substituted_kind = _PART_KINDS[name]
         if pieces and pieces[-1].kind != "system":
             text = "\n" + text
         pieces += _split_text(text, own_kind, substituted_kind)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from falter.records.lazy_regex import lazy_regex, named_regex
 from falter.records.types import Span
 
-_named = partial(named_regex, "text")
+_bundled_regex = partial(named_regex, "text")
 
 # CommonMark's fences, three marks or more; bounded, as every repetition is here. "```python",
 # "~~~~"; not "``x``", "a ```".
@@ -56,14 +56,14 @@ def fences(text: str) -> list[Span]:
 
 # A line that begins like this may be code even without any unusual character.
 
-_STATEMENT = _named("statement")
-_BLOCK = lazy_regex(r"[ \t]*(?:if|elif|while|for|with|except)\b[^\n]*[()\[\]=<>_%]")
+_STATEMENT = _bundled_regex("statement")
+_BLOCK_START = lazy_regex(r"[ \t]*(?:if|elif|while|for|with|except)\b[^\n]*[()\[\]=<>_%]")
 # A listing's line numbers stand before its code: `3  while i < n:`, `12 | total`.
 _LINE_NUMBER = lazy_regex(r"\d{1,4}(?:  |\t|[|:] )[ \t]*(?=\S)")
-_BODY = _named("body")
-_SHAPES = lazy_regex(r"[=(){}\[\]<>+*]")
-_ODD = _named("odd")
-_LINE_LIMIT = 2_000
+_BODY = _bundled_regex("body")
+_CODE_SIGNS = lazy_regex(r"[=(){}\[\]<>+*]")
+_ODD_LINE = _bundled_regex("odd")
+_MAX_LINE_CHARACTERS = 2_000
 
 
 def code_lines(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
@@ -72,7 +72,7 @@ def code_lines(text: str, start: int = 0, end: int | None = None) -> Iterator[Sp
     The indented lines below the head of a block are its body, whatever they look like. Line breaks
     and indentation between two lines of code are code, too: in Python they carry meaning.
     """
-    if _ODD.search(text) is None:
+    if _ODD_LINE.search(text) is None:
         return
     first = last = -1  # the run so far
     head = -1  # indentation of the block's head, if one is open
@@ -100,17 +100,17 @@ def indent(line: str) -> int:
 
 
 def is_code(line: str) -> bool:
-    """Return True if a line looks like code; False for a line beyond `_LINE_LIMIT` characters."""
-    if len(line) > _LINE_LIMIT:
+    """Return True if a line looks like code; False beyond `_MAX_LINE_CHARACTERS`."""
+    if len(line) > _MAX_LINE_CHARACTERS:
         return False
     if numbered := _LINE_NUMBER.match(line):
         line = line[numbered.end() :]
     last = line.rstrip()[-1:]
     if last == "{":
         return True
-    if last == ";" and _SHAPES.search(line):
+    if last == ";" and _CODE_SIGNS.search(line):
         return True
-    if last == ":" and _BLOCK.match(line):
+    if last == ":" and _BLOCK_START.match(line):
         return True
     closes = last in ("}", "]", ")") and not line.strip(" \t}])")
     return closes or _STATEMENT.match(line) is not None
@@ -136,7 +136,7 @@ def braced(text: str) -> Iterator[Span]:
 
 # Python functions and classes without fences: all is code except the prose of docstrings
 
-_HEAD = _named("head")
+_HEAD = _bundled_regex("head")
 _QUOTES = lazy_regex(r'"""|\'\'\'')
 _DOCSTRING = lazy_regex(r"[ \t]*[rRuU]?(\"\"\"|''')")
 _SIGNATURE_LINES = 60
@@ -154,7 +154,7 @@ def python_code(text: str) -> list[PythonCode]:
     """Return runs of Python lines that contain a `def` or a `class` with its body."""
     if ("def " not in text and "class " not in text) or _HEAD.search(text) is None:
         return []
-    lines = _Lines(text)
+    lines = _NumberedLines(text)
     blocks: list[PythonCode] = []
     number = 0
     while number < len(lines.texts):
@@ -165,12 +165,12 @@ def python_code(text: str) -> list[PythonCode]:
             number, bisect_right(lines.starts, blocks[-1].span[1]) if blocks else 0
         )
         last, docstrings = lines.body(number)
-        blocks.append(_described(text, lines, first, last, docstrings))
+        blocks.append(_python_code(text, lines, first, last, docstrings))
         number = last + 1
     return blocks
 
 
-class _Lines:
+class _NumberedLines:
     """The lines of a text with their offsets."""
 
     def __init__(self, text: str) -> None:
@@ -191,7 +191,7 @@ class _Lines:
             at -= 1
             line = self.texts[at]
             if line.strip() in ('"""', "'''"):
-                at = self._opening(at, floor)
+                at = self._constant_start(at, floor)
                 if at < 0:
                     break
                 first = at
@@ -201,7 +201,7 @@ class _Lines:
                 break
         return first
 
-    def _opening(self, at: int, floor: int) -> int:
+    def _constant_start(self, at: int, floor: int) -> int:
         """Return the line number of `NAME = \"\"\"`, a constant that closes at line `at`, or -1."""
         quotes = self.texts[at].strip()
         for i in range(at - 1, max(floor, at - _SIGNATURE_LINES) - 1, -1):
@@ -212,7 +212,7 @@ class _Lines:
     def body(self, head: int) -> tuple[int, list[Span]]:
         """Return the number of the last line of the code after `head`, and its docstrings."""
         depth = indent(self.texts[head])
-        at = last = self._signature(head)
+        at = last = self._signature_end(head)
         docstrings: list[Span] = []
         at += 1
         while at < len(self.texts):
@@ -224,13 +224,13 @@ class _Lines:
                 if not is_code(line):
                     break
                 depth = min(depth, indent(line))
-            end, docstring = self._string(at)
+            end, docstring = self._string_end(at)
             if docstring is not None:
                 docstrings.append(docstring)
             last, at = end, end + 1
         return last, docstrings
 
-    def _signature(self, head: int) -> int:
+    def _signature_end(self, head: int) -> int:
         depth = 0
         for i in range(head, min(len(self.texts), head + _SIGNATURE_LINES)):
             line = self.texts[i]
@@ -239,7 +239,7 @@ class _Lines:
                 return i
         return head
 
-    def _string(self, at: int) -> tuple[int, Span | None]:
+    def _string_end(self, at: int) -> tuple[int, Span | None]:
         """Return the line on which a triple-quoted string of line `at` ends, and its inside.
 
         The line is `at` if there is no such string. The inside is None if it is not a docstring.
@@ -273,8 +273,8 @@ _QUOTED = lazy_regex(r"""(?<![\w)\]}'"`])(?:'[^'\n]{0,80}'|"[^"\n]{0,80}"|`[^`'\
 _FIELD = lazy_regex(r":\w+(?:[ ][\w\[\], |.*]+)?:|@\w+|(?<=\()(?:[a-z]+(?:, optional)?)(?=\):)")
 
 
-def _described(
-    text: str, lines: _Lines, first: int, last: int, docstrings: Sequence[Span]
+def _python_code(
+    text: str, lines: _NumberedLines, first: int, last: int, docstrings: Sequence[Span]
 ) -> PythonCode:
     # The span starts at the line break before: a space inserted after it would indent the code.
     start = max(0, lines.starts[first] - 1)
@@ -283,7 +283,7 @@ def _described(
         end = len(text)  # the completion goes on from here
     if not docstrings:
         return PythonCode((start, end), (), ())
-    heads, parameters = _names(text[start:end])
+    heads, parameters = _defined_names(text[start:end])
     call = re.compile(rf"[\s*•>\-\d.)]{{0,20}}(?:{'|'.join(map(re.escape, heads))})\(")
     prose = [
         line
@@ -292,11 +292,11 @@ def _described(
         if call.match(text, *line) is None
     ]
     names = {*heads, *parameters, *_CONSTANTS}
-    kept_names = [span for line in prose for span in _kept_in_prose(text, line, names)]
+    kept_names = [span for line in prose for span in _code_in_prose(text, line, names)]
     return PythonCode((start, end), tuple(prose), tuple(kept_names))
 
 
-def _names(code: str) -> tuple[list[str], list[str]]:
+def _defined_names(code: str) -> tuple[list[str], list[str]]:
     """Return the names of functions and classes, and the names of parameters."""
     heads = [name for match in _HEAD.finditer(code) for name in match.groups()[1:] if name]
     parameters: list[str] = []
@@ -320,7 +320,7 @@ def _prose_lines(text: str, docstring: Span) -> Iterator[Span]:
         at += len(line) + 1
 
 
-def _kept_in_prose(text: str, line: Span, names: set[str]) -> Iterator[Span]:
+def _code_in_prose(text: str, line: Span, names: set[str]) -> Iterator[Span]:
     """Yield the spans of names, constants, quoted values and field marks in a line of prose."""
     for match in _IDENTIFIER.finditer(text, *line):
         if match[0] in names:

@@ -32,7 +32,7 @@ MAX_CACHED_CHARACTERS = 16_000
 
 
 def cached_by_text(read: Callable[[str, str], T]) -> Callable[[str, str], T]:
-    """`read(text, language)`, which remembers the last 64 short texts. Do not change the result."""
+    """Return `read` with a cache of the last 64 short texts. Do not change its results."""
     remembered = lru_cache(maxsize=64)(read)
 
     def once(text: str, language: str) -> T:
@@ -45,7 +45,7 @@ def cached_by_text(read: Callable[[str, str], T]) -> Callable[[str, str], T]:
 
 _RELATION_TOKEN = lazy_regex(r"[^\W\d_](?<![\w'’/-].)[^\W\d_]*+(?:['’][^\W\d_]++)?(?![\w/\-])")
 
-_REACH = 6  # words between an auxiliary and its participle
+_MAX_TOKEN_DISTANCE = 6  # words between an auxiliary and its participle
 # "a, b", "a⏎⏎b"; not "a⏎b".
 _CLAUSE_END = lazy_regex(r"[.,;:?!]|\n[ \t]*\n")
 
@@ -59,7 +59,7 @@ class _Passives(NamedTuple):
 
 
 @cache
-def _signs(language: str) -> _Passives:
+def _passive_signs(language: str) -> _Passives:
     entry = json.loads(data_text("passives.json"))[language]
     participles = "|".join((entry["participles"], *" ".join(entry.get("irregular", ())).split()))
     return _Passives(
@@ -70,26 +70,26 @@ def _signs(language: str) -> _Passives:
 
 
 def passive_auxiliaries(text: str, language: str = "en") -> list[Span]:
-    """The spans of auxiliaries with a participle behind them in the same clause."""
+    """Return the spans of auxiliaries that a participle follows in the same clause."""
     return [auxiliary.span() for auxiliary, _ in _passives(text, language)]
 
 
 @cached_by_text
 def word_tokens(text: str, language: str) -> tuple[list[re.Match[str]], list[str]]:
-    """The words of a text, and each in small letters with a straight apostrophe."""
+    """Return the words of a text, and each in small letters with a straight apostrophe."""
     tokens = list(_RELATION_TOKEN.finditer(text))
     lows = [token[0].lower() for token in tokens]
     return tokens, [low.replace("’", "'") for low in lows] if "’" in text else lows
 
 
 def _find_passives(text: str, language: str) -> list[tuple[re.Match[str], re.Match[str]]]:
-    auxiliaries, participle, _ = _signs(language)
+    auxiliaries, participle, _ = _passive_signs(language)
     tokens, lows = word_tokens(text, language)
     found: list[tuple[re.Match[str], re.Match[str]]] = []
     for n, low in enumerate(lows):
         if low not in auxiliaries and not ("'" in low and _is_short(low, auxiliaries, language)):
             continue
-        for ahead in range(n + 1, min(n + 1 + _REACH, len(tokens))):
+        for ahead in range(n + 1, min(n + 1 + _MAX_TOKEN_DISTANCE, len(tokens))):
             if _CLAUSE_END.search(text, tokens[ahead - 1].end(), tokens[ahead].start()):
                 break
             if tokens[ahead][0].islower() and participle.match(lows[ahead]):
@@ -108,12 +108,12 @@ _passives = cached_by_text(_find_passives)
 _SHORT_FORMS = ("'s", "'re", "'m")
 
 
-def _low(token: re.Match[str]) -> str:
+def _lower(token: re.Match[str]) -> str:
     return token.group().replace("’", "'").lower()
 
 
 def lost_relations(before: str, after: str, language: str) -> list[str]:
-    """Passives whose participle is still there, without its auxiliary or without its agent.
+    """Return passives whose participle is still there, but not its auxiliary or its agent.
 
     A passive that became an active sentence has another form of the verb, and is no loss; nor is a
     word that was misspelt, joined to the next or moved: only one that is gone.
@@ -121,22 +121,22 @@ def lost_relations(before: str, after: str, language: str) -> list[str]:
     passives = _passives(before, language)
     if not passives or len(before.split()) == len(after.split()):
         return []
-    still = Counter(_low(participle) for _, participle in _passives(after, language))
+    still = Counter(_lower(participle) for _, participle in _passives(after, language))
     words = Counter(word_tokens(after, language)[1])
     gone = Counter(word_tokens(before, language)[1]) - words
     letters = _squeezed(after)
     lost: list[str] = []
     for auxiliary, participle in passives:
-        low = _low(participle)
+        low = _lower(participle)
         if not words[low]:
             continue
         still[low] -= 1
         if (
             still[low] < 0
-            and gone[_low(auxiliary)]
-            and _with_next(before, auxiliary) not in letters
+            and gone[_lower(auxiliary)]
+            and _joined_with_next(before, auxiliary) not in letters
         ):
-            lost.append(f"{_low(auxiliary)} … {low}")
+            lost.append(f"{_lower(auxiliary)} … {low}")
         agent = _agent(before, participle, language)
         if agent is not None and not words[agent] and low + agent not in letters:
             lost.append(f"{low} {agent}")
@@ -150,17 +150,17 @@ def _squeezed(text: str) -> str:
     return "".join(filter(str.isalnum, text.lower()))
 
 
-def _with_next(text: str, token: re.Match[str]) -> str:
-    """A word and the next one, joined: what merging and splitting words leave as it is."""
+def _joined_with_next(text: str, token: re.Match[str]) -> str:
+    """Return a word joined with the next one: merged and split words look alike in this form."""
     following = _SPACED.search(text, token.end())
     return _squeezed(token.group() + ("" if following is None else following[0]))
 
 
 def _agent(text: str, participle: re.Match[str], language: str) -> str | None:
-    """The word for *by* behind a participle."""
+    """Return the word for *by* after a participle, or None."""
     following = _RELATION_TOKEN.search(text, participle.end())
-    low = "" if following is None else _low(following)
-    return low if low in _signs(language).agents else None
+    low = "" if following is None else _lower(following)
+    return low if low in _passive_signs(language).agents else None
 
 
 # A letter by itself may be a symbol: the side a, the current I.
@@ -178,7 +178,7 @@ _BEFORE_WORD = ("", " ", "\n", '"', "“", "‘", "(")
 
 
 def letter_symbols(text: str) -> list[Span]:
-    """The spans of single letters that stand for something: no article and no pronoun."""
+    """Return the spans of single letters that are symbols: no article and no pronoun."""
     letters = list(_LETTER.finditer(text))
     if not letters:
         return []
@@ -198,13 +198,13 @@ def _is_symbol(text: str, match: re.Match[str], others: bool) -> bool:
 
 
 @cached_by_text
-def _symbols(text: str, language: str) -> Counter[str]:
+def _symbol_counts(text: str, language: str) -> Counter[str]:
     return Counter(text[start:end] for start, end in letter_symbols(text))
 
 
 def lost_symbols(before: str, after: str) -> list[str]:
     """Return the symbolic letters that occur less often in the second text."""
-    old = _symbols(before, "en")
+    old = _symbol_counts(before, "en")
     return list((old - _text_features(after, "en").letters).elements()) if old else []
 
 
@@ -215,14 +215,14 @@ MeaningCheck = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeaningFlag:
-    """One difference in meaning: what was lost, or, behind a plus sign, what was added."""
+    """One difference in meaning: the lost text, or the added text after a plus sign."""
 
     check: MeaningCheck
     lost: str
 
 
 def meaning_flags(before: str, after: str, language: str = "en") -> tuple[MeaningFlag, ...]:
-    """The losses of meaning that can be found without a model, in the order of the checks.
+    """Return the losses of meaning that are found without a model, in the order of the checks.
 
     *span*: a protected span of `before` stands fewer times in `after`. *number*: a number in
     figures or words is lost, changed or new (`1,000` and `1000` are the same, `five` and `5` are
@@ -233,22 +233,22 @@ def meaning_flags(before: str, after: str, language: str = "en") -> tuple[Meanin
     raises.
     """
     if len(before) + len(after) > MAX_CACHED_CHARACTERS:
-        return _flags(before, after, language)
+        return _find_flags(before, after, language)
     return _known_flags(before, after, language)
 
 
-def _flags(before: str, after: str, language: str) -> tuple[MeaningFlag, ...]:
+def _find_flags(before: str, after: str, language: str) -> tuple[MeaningFlag, ...]:
     old = _text_features(before, language)
     if before.strip() == after.strip():
         return ()
     new = _text_features(after, language)
-    spans = _protected(before, language)
+    spans = _protected_counts(before, language)
     lost_spans = [text for text, count in spans.items() if after.count(text) < count]
     losses: list[tuple[MeaningCheck, list[str]]] = [("span", lost_spans)]
     losses += [
-        ("number", [*_extra(old.numbers, new.numbers), *_plus(_extra(new.numbers, old.numbers))]),
+        ("number", [*_excess(old.numbers, new.numbers), *_plus(_excess(new.numbers, old.numbers))]),
         ("negation", _negations(old.denials, new.denials)),
-        ("quantifier", list(_extra(old.amounts, new.amounts))),
+        ("quantifier", list(_excess(old.amounts, new.amounts))),
         ("relation", lost_relations(before, after, language)),
         ("symbol", lost_symbols(before, after) if language == "en" else []),
         ("word", list(_other_words(old, new)) if language == "en" else []),
@@ -257,7 +257,7 @@ def _flags(before: str, after: str, language: str) -> tuple[MeaningFlag, ...]:
     return tuple(MeaningFlag(check=check, lost=text) for check, texts in losses for text in texts)
 
 
-class _Counted(NamedTuple):
+class _Features(NamedTuple):
     """The counted features of a text: numbers, negations, quantifiers, lone letters, all words."""
 
     numbers: Counter[str]
@@ -268,20 +268,20 @@ class _Counted(NamedTuple):
     counts: Counter[str]
 
 
-def _count_features(text: str, language: str) -> _Counted:
+def _count_features(text: str, language: str) -> _Features:
     kinds: dict[str, Counter[str]] = {kind: Counter() for kind in (*_KINDS, "symbol")}
     pieces, empty = Counter(text.split(" ")), _empty_pieces(language)
     for piece in filterfalse(empty.__contains__, pieces):
-        short = len(piece) < _LONGEST_KEPT
+        short = len(piece) < _MAX_CACHED_PIECE
         counted = (_counted_words if short else _counted_words.__wrapped__)(piece, language)
-        if short and not counted and len(empty) < _MOST_KEPT:
+        if short and not counted and len(empty) < _MAX_CACHED_PIECES:
             empty.add(piece)
         for kind, word in counted:
             kinds[kind][word] += pieces[piece]
     wholes = _WHOLE.findall(text.lower())
-    figures = _figures(" ".join(filterfalse(str.isalpha, text.split(" "))), language)
+    figures = _digit_counts(" ".join(filterfalse(str.isalpha, text.split(" "))), language)
     numbers, denials, amounts, letters = kinds.values()
-    return _Counted(numbers + figures, denials, amounts, letters, wholes, Counter(wholes))
+    return _Features(numbers + figures, denials, amounts, letters, wholes, Counter(wholes))
 
 
 # Every recipe is held against the same few texts: each is read once.
@@ -289,23 +289,23 @@ _text_features = cached_by_text(_count_features)
 
 
 @cached_by_text
-def _protected(text: str, language: str) -> Counter[str]:
+def _protected_counts(text: str, language: str) -> Counter[str]:
     return Counter(text[start:end].strip() for start, end in protect(text))
 
 
 # A report asks twice about the same two texts, of each model and for each form. Memory stays
 # bounded: at most 4,096 pairs, none of them long.
-_known_flags = lru_cache(maxsize=4_096)(_flags)
+_known_flags = lru_cache(maxsize=4_096)(_find_flags)
 
 
 def _negations(before: Counter[str], after: Counter[str]) -> list[str]:
-    """Negations lost or added, if their number differs: *no* may become *not any*."""
+    """Return negations lost or added, if their number differs: *no* may become *not any*."""
     if before.total() > after.total():
-        return list(_extra(before, after))
-    return _plus(_extra(after, before)) if before.total() < after.total() else []
+        return list(_excess(before, after))
+    return _plus(_excess(after, before)) if before.total() < after.total() else []
 
 
-def _extra(larger: Counter[str], smaller: Counter[str]) -> Iterator[str]:
+def _excess(larger: Counter[str], smaller: Counter[str]) -> Iterator[str]:
     """Return the surplus of one multiset over another."""
     return (larger - smaller).elements()
 
@@ -314,8 +314,8 @@ def _plus(added: Iterator[str]) -> list[str]:
     return [f"+{text}" for text in added]
 
 
-_LONGEST_KEPT = 40  # characters: some scripts write a sentence without a space
-_MOST_KEPT = 16_384
+_MAX_CACHED_PIECE = 40  # characters: some scripts write a sentence without a space
+_MAX_CACHED_PIECES = 16_384
 _KINDS: tuple[MeaningCheck, ...] = ("number", "negation", "quantifier")
 
 
@@ -325,22 +325,24 @@ def _empty_pieces(language: str) -> set[str]:
     return set()
 
 
-@lru_cache(maxsize=_MOST_KEPT)
+@lru_cache(maxsize=_MAX_CACHED_PIECES)
 def _counted_words(piece: str, language: str) -> Sequence[tuple[MeaningCheck, str]]:
-    """The words between two spaces that are counted, with the checks that count them."""
+    """Return the counted words between two spaces, each with the check that counts it."""
     words = [word for token in _TOKEN.findall(piece) for word in _parts(token, language)]
-    found = [(kind, word) for word in words for kind in _KINDS if word in _folded(kind, language)]
+    found = [
+        (kind, word) for word in words for kind in _KINDS if word in _checked_words(kind, language)
+    ]
     return [*found, *(("symbol", letter) for letter in _LETTER.findall(piece))]
 
 
 @cache
-def _folded(check: MeaningCheck, language: str) -> frozenset[str]:
+def _checked_words(check: MeaningCheck, language: str) -> frozenset[str]:
     source = {"number": number_words, "negation": negations, "quantifier": quantifiers}[check]
     return frozenset(map(_fold, source(language)))
 
 
 def _fold(word: str) -> str:
-    """The word without case and with composed accents, so that AUSSER equals außer."""
+    """Return the word without case and with composed accents, so that AUSSER equals außer."""
     return unicodedata.normalize("NFC", word).casefold()
 
 
@@ -352,7 +354,7 @@ _TOKEN = lazy_regex(
 
 
 def _parts(token: str, language: str) -> Sequence[str]:
-    """The words in a token: *isn't* holds *not*, *n'est* holds *ne*."""
+    """Return the words in a token: *isn't* contains *not*, *n'est* contains *ne*."""
     word = _fold(token)
     if "'" not in word and "’" not in word:
         return [word]
@@ -362,7 +364,7 @@ def _parts(token: str, language: str) -> Sequence[str]:
     return ["ne" if language == "fr" and part == "n" else part for part in parts]
 
 
-_FIGURES = lazy_regex(
+_DIGITS = lazy_regex(
     # no w0rd, no 5km
     r"(?<![\w.,!@|])(?:(?<![)\]])[-+−])?\d++(?:[.,\u00a0\u202f'’]\d++)*+"
     r"(?![!@|$]?[^\W\d_])"
@@ -379,30 +381,30 @@ _GROUPED = {
 
 
 @cached_by_text
-def _figures(text: str, language: str) -> Counter[str]:
-    """The numbers in figures, with their sign and without marks between thousands."""
+def _digit_counts(text: str, language: str) -> Counter[str]:
+    """Return the numbers in digits, with their sign and without thousands separators."""
     grouped = _GROUPED[language == "en"]
     signed = _LEET_SIGN.search(text) is not None
     plain = (
         (_SIGNED.sub(_no_leet, text) if signed else text).replace("{,}", ",").replace("−", "-")
     )  # as in LaTeX
-    return Counter(grouped.sub("", match[0]) for match in _FIGURES.finditer(plain))
+    return Counter(grouped.sub("", match[0]) for match in _DIGITS.finditer(plain))
 
 
 def _no_leet(match: re.Match[str]) -> str:
-    """Nothing for a word with signs for letters (*5+@r7*); a sum or a price as it is."""
+    """Return nothing for a word with signs for letters (*5+@r7*); keep a sum or a price."""
     piece = match[0]
     return piece if piece == piece.upper() or _SUM.fullmatch(piece) is not None else " "
 
 
 _LETTERS, _WHOLE = lazy_regex(r"[^\W\d_]+"), lazy_regex(r"\w+")
-_MOST_COMPARED, _MOST_ALIGNED = 100, 400
+_MAX_COMPARED, _MAX_ALIGNED = 100, 400
 # Endings that inflect: two words that differ in them alone are one. "cats", "walked"; not "man".
 _ENDINGS = lazy_regex(r"(?:['’]s|es|s|ed|d|ing|ly|er|est|y|ies|e)\Z")
 
 
-def _other_words(before: _Counted, after: _Counted) -> Iterator[str]:
-    """Words that became other common words by a letter or two, as *water → wager*.
+def _other_words(before: _Features, after: _Features) -> Iterator[str]:
+    """Yield words that became other common words by a letter or two, as *water → wager*.
 
     Words that are gone are compared with new ones in their places. A text that is much longer or
     shorter than before is another text, and nothing is said of its words.
@@ -415,15 +417,15 @@ def _other_words(before: _Counted, after: _Counted) -> Iterator[str]:
     if len(old) == len(new):
         pairs = zip(old, new, strict=True)
     # Aligning takes longer than all other checks together. What it pairs has the same neighbours.
-    elif max(len(old), len(new)) < _MOST_ALIGNED:
-        places, around = _neighbours(new, added), ("", *old, "")
+    elif max(len(old), len(new)) < _MAX_ALIGNED:
+        places, around = _words_by_neighbours(new, added), ("", *old, "")
         if any(
             _is_other_word(first, second)
             for left, first, right in zip(around, old, around[2:], strict=False)
             if first in gone
             for second in places.get((left, right), ())
         ):
-            pairs = _aligned(old, new)
+            pairs = _aligned_words(old, new)
     for first, second in pairs:
         if first in gone and second in added and _is_other_word(first, second):
             yield f"{first} → {second}"
@@ -436,8 +438,8 @@ def _surplus(larger: Counter[str], smaller: Counter[str]) -> set[str]:
     return more & common_words()
 
 
-def _neighbours(words: Sequence[str], chosen: set[str]) -> dict[tuple[str, str], set[str]]:
-    """The chosen words that stand between two others, by these two."""
+def _words_by_neighbours(words: Sequence[str], chosen: set[str]) -> dict[tuple[str, str], set[str]]:
+    """Return the chosen words between two other words, by these two."""
     found: dict[tuple[str, str], set[str]] = {}
     around = ("", *words, "")
     for n in [n for n, word in enumerate(words) if word in chosen]:
@@ -445,8 +447,8 @@ def _neighbours(words: Sequence[str], chosen: set[str]) -> dict[tuple[str, str],
     return found
 
 
-def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Single words that stand in the place of single words."""
+def _aligned_words(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield pairs of words: a single word, and the single word in its place."""
     for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind == "replace" and b - a == d - c == 1:
             yield old[a], new[c]
@@ -467,7 +469,7 @@ _names = cached_by_text(names)
 
 
 def _lost_names(before: str, after: str, language: str) -> list[str]:
-    """Names of which a word is no longer there, whatever its case."""
+    """Return names of which a word is no longer there, in any case."""
     lost: list[str] = []
     if not (spans := _names(before, language)):
         return lost
@@ -477,6 +479,6 @@ def _lost_names(before: str, after: str, language: str) -> list[str]:
         parts = _LETTERS.findall(_fold(before[start:end]))
         if not words.issuperset(parts) and not all(part in low for part in parts):
             lost.append(before[start:end])
-            if len(lost) == _MOST_COMPARED:
+            if len(lost) == _MAX_COMPARED:
                 break
     return lost

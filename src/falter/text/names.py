@@ -11,7 +11,7 @@ from falter.records.types import Span
 from falter.text.spans import merged
 from falter.text.words import data_text, edit_distance, word_set
 
-_named = partial(named_regex, "text")
+_bundled_regex = partial(named_regex, "text")
 
 
 @cache
@@ -26,15 +26,15 @@ def common_words(language: str = "en") -> frozenset[str]:
 # Names
 
 # The letter goes before the look behind it: a search for it is several times faster.
-_CAPITALISED = _named("capitalised")
-_OPENING = _named("sentence_opening")
+_CAPITALISED = _bundled_regex("capitalised")
+_OPENING = _bundled_regex("sentence_opening")
 _TITLES = lazy_regex(r"\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|St|Sr|Jr|Gen|Col|Lt|Rev|Mt|Ft|[A-Z])\.\s\Z")
 # Words that begin a sentence and are not part of a name after them: *Is Paris …*, *In France …*.
 _OPENERS = word_set("sentence_openers")
 _JOINT = lazy_regex(r" (?:of |of the |de |de la |von |van |van der |du |da |di |del |la |le )?")
-_LONE = frozenset(["I", "I'm", "I've", "I'd", "I'll", "I’m", "I’ve", "I’d", "I’ll"])
+_I_FORMS = frozenset(["I", "I'm", "I've", "I'd", "I'll", "I’m", "I’ve", "I’d", "I’ll"])
 # A lower-case word that would have a capital in a headline: "tree"; not "of", "the".
-_LOWER_WORD = _named("lower_word")
+_LOWER_WORD = _bundled_regex("lower_word")
 
 
 def names(text: str, language: str = "en") -> tuple[Span, ...]:
@@ -47,10 +47,10 @@ def names(text: str, language: str = "en") -> tuple[Span, ...]:
     """
     if language == "de":
         return ()
-    found = [m for m in _CAPITALISED.finditer(text) if m[0] not in _LONE]
+    found = [m for m in _CAPITALISED.finditer(text) if m[0] not in _I_FORMS]
     if not found:
         return ()
-    inside = [not _begins(text, match.start()) for match in found]
+    inside = [not _begins_sentence(text, match.start()) for match in found]
     if sum(inside) > 2 and _LOWER_WORD.search(text) is None:
         return tuple(m.span() for m in found if _is_uncommon(m[0], language))
     spans: list[Span] = []
@@ -63,7 +63,7 @@ def names(text: str, language: str = "en") -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def _begins(text: str, start: int) -> bool:
+def _begins_sentence(text: str, start: int) -> bool:
     """Return True if a sentence begins at `start`; False after *Mr.* or an initial."""
     if start == 0:
         return True
@@ -96,13 +96,13 @@ def _is_uncommon(word: str, language: str) -> bool:
 
 # '"banana"', "‘i before e’"; not the apostrophes of "don't" and "dogs' and cats'".
 _QUOTED = lazy_regex(r"""["“]([^"“”\n]{1,40})["”]|(?<!\w)['‘]([^'‘’\n]{1,30})['’](?!\w)""")
-_WORD_CUES = _named("word_cues")
-_CUE_STEM = _named("cue_stem")
+_WORD_CUES = _bundled_regex("word_cues")
+_CUE_STEM = _bundled_regex("cue_stem")
 _TARGET = lazy_regex(r"(?:(?:the|a|an|word|of|is|are|in)[ ]){0,3}([^\W\d_]{2,40})", re.IGNORECASE)
 _LINK = lazy_regex(r"[,]? (?:or|and|vs\.?|versus) (?=[^\W\d_]{4})")
 _LAST_WORD = lazy_regex(r"(?<!\w)[^\W\d_]{4,40}\Z")
 _FIRST_WORD = lazy_regex(r"[^\W\d_]{4,40}(?!\w)")
-_ANOTHER = lazy_regex(r"(?:,|,? and|,? or) ([^\W\d_]{2,40})(?!\w)")
+_NEXT_IN_LIST = lazy_regex(r"(?:,|,? and|,? or) ([^\W\d_]{2,40})(?!\w)")
 
 
 def mentioned_words(text: str) -> tuple[Span, ...]:
@@ -126,7 +126,7 @@ def _behind_cues(text: str) -> Iterator[Span]:
         target = _TARGET.match(text, cue.end())
         if target is not None:
             yield target.span(1)
-            another = _ANOTHER.match(text, target.end()) if "ords " in cue[0] else None
+            another = _NEXT_IN_LIST.match(text, target.end()) if "ords " in cue[0] else None
             if another is not None:
                 yield another.span(1)
 
@@ -146,7 +146,7 @@ def _alike_spans(text: str) -> Iterator[Span]:
 
 # Words to be copied
 
-_CONTENT = lazy_regex(r"[^\W_]{2,40}")
+_ANSWER_WORD = lazy_regex(r"[^\W_]{2,40}")
 SHORT_ANSWER_WORDS = 5  # words; a longer answer is only searched for as a whole phrase
 
 
@@ -164,7 +164,7 @@ def copied_words(text: str, answers: Sequence[str], *, each_word: bool) -> tuple
         if len(phrase) < 2:
             continue
         spans += _occurrences(low, phrase)
-        words = _CONTENT.findall(phrase) if each_word else []
+        words = _ANSWER_WORD.findall(phrase) if each_word else []
         if 1 < len(words) <= SHORT_ANSWER_WORDS:
             for word in words:
                 if len(word) > 3 and word not in _OPENERS:

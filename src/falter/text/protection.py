@@ -20,24 +20,24 @@ from falter.records.types import Section, Span
 from falter.text.code import braced, code_lines, fences, python_code
 from falter.text.spans import merged
 
-_named = partial(named_regex, "text")
+_bundled_regex = partial(named_regex, "text")
 
 # Regular expressions for numbers, units, dates and mathematics
 
 DIGIT = named_patterns("text")["digit"]
 
-MATH = _named("math")
-MATH_CUE = _named("math_cue")
+MATH = _bundled_regex("math")
+MATH_CUE = _bundled_regex("math_cue")
 
-NUMBER = _named("number")
+NUMBER = _bundled_regex("number")
 # Where a number may begin. Scanning for one character is fast and leaves few places to try.
-NUMBER_CUE = _named("number_cue")
-DATE = _named("date")
-DATE_CUE = _named("date_cue")
+NUMBER_CUE = _bundled_regex("number_cue")
+DATE = _bundled_regex("date")
+DATE_CUE = _bundled_regex("date_cue")
 
 # Numbers in a row, such as coordinates: without the comma they would be other numbers.
-ROW = _named("row")
-ROW_CUE = _named("row_cue")
+ROW = _bundled_regex("row")
+ROW_CUE = _bundled_regex("row_cue")
 
 
 # The regular expressions of the protector
@@ -47,8 +47,8 @@ ROW_CUE = _named("row_cue")
 
 # Begins with one character class, which the engine scans for quickly. The look-arounds after it
 # decide whether the character is suspicious in its context.
-SUSPICIOUS = _named("suspicious")
-CODE_FIRST = _named("code_first")
+SUSPICIOUS = _bundled_regex("suspicious")
+CODE_FIRST = _bundled_regex("code_first")
 
 
 class Family(NamedTuple):
@@ -89,7 +89,7 @@ def protect(text: str, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
     the user's regular expressions `patterns` are added.
     """
     if len(text) > _MAX_CACHED_CHARACTERS:
-        return _spans(text, tuple(patterns))
+        return _find_spans(text, tuple(patterns))
     return _pattern_spans(text, tuple(patterns))
 
 
@@ -98,21 +98,21 @@ _MAX_CACHED_CHARACTERS = 20_000  # characters of a text whose spans are kept in 
 
 @lru_cache(maxsize=256)
 def _pattern_spans(text: str, patterns: tuple[str, ...]) -> tuple[Span, ...]:
-    """Return `_spans` from a cache, since every recipe needs the spans of an item's texts again."""
-    return _spans(text, patterns)
+    """Return `_find_spans` from a cache, since every recipe needs an item's spans again."""
+    return _find_spans(text, patterns)
 
 
-def _spans(text: str, patterns: tuple[str, ...]) -> tuple[Span, ...]:
+def _find_spans(text: str, patterns: tuple[str, ...]) -> tuple[Span, ...]:
     spans: list[Span] = []
     if SUSPICIOUS.search(text) is not None or CODE_FIRST.match(text) is not None:
         spans += fences(text)
-        spans += _code(text)
+        spans += _code_spans(text)
         spans += braced(text)
-        spans += _environments(text)
-        spans += _json(text)
-        spans += _expressions(text)
+        spans += _environment_spans(text)
+        spans += _json_spans(text)
+        spans += _expression_spans(text)
         for family in FAMILIES:
-            spans += _spans_of(family, text)
+            spans += _family_spans(family, text)
     spans += [(start, end) for start, end in matched_spans(text, patterns) if start < end]
     return merged(spans) if spans else ()
 
@@ -123,7 +123,7 @@ def blocked(section: Section, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
     In a tool, all text except its descriptions is blocked.
     """
     tool = section.kind == "tool"
-    spans = (_but_descriptions if tool else protect)(section.text, tuple(patterns))
+    spans = (_spans_outside_descriptions if tool else protect)(section.text, tuple(patterns))
     if not section.protected and not section.edits:
         return spans
     earlier = ((edit.new_start, edit.new_end) for edit in section.edits)
@@ -134,7 +134,7 @@ _DESCRIPTION = lazy_regex(r'(?<="description": ")(?:[^"\\]|\\.)*(?=")')
 _ESCAPE = lazy_regex(r"\\.")
 
 
-def _but_descriptions(text: str, patterns: tuple[str, ...]) -> tuple[Span, ...]:
+def _spans_outside_descriptions(text: str, patterns: tuple[str, ...]) -> tuple[Span, ...]:
     spans, end = list[Span](), 0
     for match in _DESCRIPTION.finditer(text):
         at, words = match.start(), match[0]
@@ -144,7 +144,7 @@ def _but_descriptions(text: str, patterns: tuple[str, ...]) -> tuple[Span, ...]:
     return merged([*spans, (end, len(text))])
 
 
-def _spans_of(family: Family, text: str) -> Iterable[Span]:
+def _family_spans(family: Family, text: str) -> Iterable[Span]:
     needs = family.needs
     if not isinstance(needs, tuple):
         if needs.search(text) is None:
@@ -167,7 +167,7 @@ def matches_from_cues(cue: re.Pattern[str], pattern: re.Pattern[str], text: str)
                 yield match.span()
 
 
-def _code(text: str) -> Iterator[Span]:
+def _code_spans(text: str) -> Iterator[Span]:
     """Yield lines of code, and whole Python functions except the prose of their docstrings."""
     at = 0
     for code in python_code(text):
@@ -222,7 +222,7 @@ def _compiled(source: str) -> re.Pattern[str]:
 _ENVIRONMENT = lazy_regex(r"\\(begin|end)\{([^{}\n]{1,40})\}")
 
 
-def _environments(text: str) -> Iterator[Span]:
+def _environment_spans(text: str) -> Iterator[Span]:
     r"""Yield the spans of LaTeX environments, also nested: \begin{x} … \end{x}."""
     if "\\begin{" not in text:
         return
@@ -236,10 +236,10 @@ def _environments(text: str) -> Iterator[Span]:
 
 _BRACKET = lazy_regex(r"[{}\[\]]")
 # '{"a": 1}', "[1, 2]" and "{'a': None}" begin so; not "{name}" or "[sic]".
-_JSON_START = _named("json_start")
+_JSON_START = _bundled_regex("json_start")
 
 
-def _json(text: str) -> Iterator[Span]:
+def _json_spans(text: str) -> Iterator[Span]:
     """Yield the spans of balanced brackets that open like a JSON object or list."""
     if "{" not in text and "[" not in text:
         return
@@ -256,15 +256,15 @@ def _json(text: str) -> Iterator[Span]:
             opened.clear()
 
 
-def _expressions(text: str) -> Iterator[Span]:
+def _expression_spans(text: str) -> Iterator[Span]:
     """Yield the spans of equations and arithmetic, without brackets whose partner is outside."""
     for start, end in matches_from_cues(MATH_CUE, MATH, text):
-        while end > start and text[end - 1] in ")]}" and _unbalanced(text[start:end]) < 0:
+        while end > start and text[end - 1] in ")]}" and _unbalanced_brackets(text[start:end]) < 0:
             end -= 1
-        while end > start and text[start] in "([{" and _unbalanced(text[start:end]) > 0:
+        while end > start and text[start] in "([{" and _unbalanced_brackets(text[start:end]) > 0:
             start += 1
         yield start, end
 
 
-def _unbalanced(piece: str) -> int:
+def _unbalanced_brackets(piece: str) -> int:
     return sum(map(piece.count, "([{")) - sum(map(piece.count, ")]}"))

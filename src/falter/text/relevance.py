@@ -31,7 +31,7 @@ def relevance_map(
     There idf = ln((1 + n) / (1 + df)) + 1 over both lists together; blank sentences do not count in
     n. `rouge1` is the F1 of these terms. Raise `InvalidValue` for other methods or a `top` below 1.
     """
-    _check(top, method)
+    _check_options(top, method)
     summary, source = _terms(summary_sentences), _terms(source_sentences)
     if method == "tfidf":
         n = sum(bool(s.strip()) for s in (*summary_sentences, *source_sentences))
@@ -48,7 +48,7 @@ def relevant_sentences(relevance: Sequence[Relevance]) -> tuple[int, ...]:
     )
 
 
-def _check(top: int, method: str) -> None:
+def _check_options(top: int, method: str) -> None:
     if isinstance(top, bool) or not isinstance(top, int) or top < 1:
         raise InvalidValue("top", top, "a whole number of at least 1")
     if method not in _METHODS:

@@ -49,13 +49,13 @@ def uncovered(spans: Iterable[Span], covered: Sequence[Span]) -> list[Span]:
     for span in spans:
         start, end = span
         while last <= start:
-            first, last = next(ahead, _BEHIND_ALL)
+            first, last = next(ahead, _PAST_END)
         if first >= end:
             out.append(span)
     return out
 
 
-_BEHIND_ALL = (sys.maxsize, sys.maxsize)
+_PAST_END = (sys.maxsize, sys.maxsize)
 
 
 # Edits: replacing spans of a section while recording which original text each came from
@@ -90,8 +90,8 @@ def replace_spans(section: Section, replacements: Sequence[Replacement]) -> Sect
         return section
     # Steps that delete may find overlapping spans, such as a word and a phrase that contains it.
     clean = _clipped(replacements, len(section.text))
-    edits = _fresh(clean) if not section.edits else _composed(section.edits, clean)
-    protected = _shifted(section.protected, clean) if section.protected else ()
+    edits = _edits_of(clean) if not section.edits else _compose(section.edits, clean)
+    protected = _shift_spans(section.protected, clean) if section.protected else ()
     return Section(
         name=section.name,
         kind=section.kind,
@@ -159,7 +159,7 @@ def replaced(text: str, replacements: Sequence[Replacement]) -> str:
     return "".join(parts)
 
 
-def _fresh(replacements: Sequence[Replacement]) -> Iterator[Edit]:
+def _edits_of(replacements: Sequence[Replacement]) -> Iterator[Edit]:
     shift = 0
     for start, end, text in replacements:
         new_end = start + shift + len(text)
@@ -167,10 +167,10 @@ def _fresh(replacements: Sequence[Replacement]) -> Iterator[Edit]:
         shift = new_end - end
 
 
-def _composed(edits: Sequence[Edit], replacements: Sequence[Replacement]) -> Iterator[Edit]:
+def _compose(edits: Sequence[Edit], replacements: Sequence[Replacement]) -> Iterator[Edit]:
     """Yield the edits from the original to the new text; `edits` lead to the present text."""
     back = shift = 0  # offsets up to here: present minus original, new minus present
-    for start, end, grown, growing in _groups(edits, replacements):
+    for start, end, grown, growing in _merged_changes(edits, replacements):
         yield Edit(
             start=start - back,
             end=end - back - grown,
@@ -181,7 +181,7 @@ def _composed(edits: Sequence[Edit], replacements: Sequence[Replacement]) -> Ite
         shift += growing
 
 
-def _groups(
+def _merged_changes(
     edits: Sequence[Edit], replacements: Sequence[Replacement]
 ) -> Iterator[tuple[int, int, int, int]]:
     """Yield groups of overlapping changes as (start, end, grown, growing).
@@ -204,7 +204,7 @@ def _groups(
     yield start, end, grown, growing
 
 
-def _shifted(spans: Sequence[Span], replacements: Sequence[Replacement]) -> tuple[Span, ...]:
+def _shift_spans(spans: Sequence[Span], replacements: Sequence[Replacement]) -> tuple[Span, ...]:
     """Return spans of the present text as spans of the new text.
 
     A replacement that overlaps an end of a span shortens the span. A span strictly inside a

@@ -13,7 +13,7 @@ from falter.records.lazy_regex import lazy_regex, named_regex
 from falter.records.types import Span
 from falter.text.spans import uncovered
 
-_named = partial(named_regex, "text")
+_bundled_regex = partial(named_regex, "text")
 
 
 def data_text(name: str) -> str:
@@ -29,7 +29,7 @@ def word_set(name: str) -> frozenset[str]:
 
 # A run of letters that touches no digit, no underscore, no combining accent, and no apostrophe
 # followed by a letter.
-_WORD = _named("word")
+_WORD = _bundled_regex("word")
 
 # The same word for ASCII text, in the case of a natural word: "word", "Word", "a", "I"; not "WORD",
 # "iOS". The letter comes before its look-behinds, as in every pattern here: that is faster.
@@ -38,7 +38,7 @@ _ASCII_WORD = lazy_regex(r"[A-Za-z](?<!\w.)(?<!\w'.)(?:[a-z]++|(?<=[aAI]))(?!\w)
 
 # The units are symbols only, since 'in', 'bar' or 'mole' are words first. All single letters but
 # these are taken as variables, labels or units.
-_SINGLE = frozenset("aAI")
+_ONE_LETTER_WORDS = frozenset("aAI")
 _UNITS = word_set("units")
 
 
@@ -68,18 +68,18 @@ def natural_words(
             folded = word.lower()
         else:
             continue
-        if len(word) == 1 and word not in _SINGLE:
+        if len(word) == 1 and word not in _ONE_LETTER_WORDS:
             continue
         if folded not in _UNITS and folded not in unnatural:
             words.append(match.span())
     return uncovered(words, protected)
 
 
-_STOP = _named("stop")
-_ABBREVIATION = _named("abbreviation")
+_STOP = _bundled_regex("stop")
+_ABBREVIATION = _bundled_regex("abbreviation")
 # A number whose point makes it an ordinal, as German has it: "am 3. Mai". "am 3"; not "a3", "123".
 _ORDINAL = lazy_regex(r"(?<!\w)\d{1,2}\Z")
-_GERMAN_DATE = _named("german_date")
+_GERMAN_DATE = _bundled_regex("german_date")
 _OPEN, _CLOSED = "「『", "」』"
 _QUOTED_ON = lazy_regex(r"[\u3041-\u3096、]")
 
@@ -94,17 +94,17 @@ def sentences(text: str) -> list[Span]:
     out: list[Span] = []
     start = 0
     for match in _STOP.finditer(text):
-        if match.group("point") and _goes_on(text, match):
+        if match.group("point") and _continues(text, match):
             continue
         if match.group("wide") and _is_quoted(text, start, match.end()):
             continue
-        _add(out, text, start, match.end())
+        _append_stripped(out, text, start, match.end())
         start = match.end()
-    _add(out, text, start, len(text))
+    _append_stripped(out, text, start, len(text))
     return out
 
 
-def _goes_on(text: str, match: re.Match[str]) -> bool:
+def _continues(text: str, match: re.Match[str]) -> bool:
     rest = text[match.end() : match.end() + 40].lstrip()
     if not rest:
         return False
@@ -127,7 +127,7 @@ def _is_quoted(text: str, start: int, end: int) -> bool:
     return text[end - 1] in _CLOSED and _QUOTED_ON.match(text, end) is not None
 
 
-def _add(out: list[Span], text: str, start: int, end: int) -> None:
+def _append_stripped(out: list[Span], text: str, start: int, end: int) -> None:
     piece = text[start:end]
     leading = len(piece) - len(piece.lstrip())
     if leading < len(piece):
@@ -146,31 +146,31 @@ def kept_words(language: str = "en") -> frozenset[str]:
     answer: *last*, and articles that also mean the number one (*ein*, *une*). Raise `InvalidValue`
     for a language that is not in `KEPT_LANGUAGES`.
     """
-    return _union(language)
+    return _meaning_words(language)
 
 
 def negations(language: str = "en") -> frozenset[str]:
     """Return the words that deny or exclude: *not*, *kein*, *sans*."""
-    return _classes(language)["negations"]
+    return _words_by_class(language)["negations"]
 
 
 def quantifiers(language: str = "en") -> frozenset[str]:
     """Return the words of amount, number and frequency: *all*, *menos*, *selten*."""
-    return _classes(language)["quantifiers"]
+    return _words_by_class(language)["quantifiers"]
 
 
 def number_words(language: str = "en") -> frozenset[str]:
     """Return cardinals, ordinals, fractions and multiples in words, with inflected forms."""
-    return _classes(language)["numbers"]
+    return _words_by_class(language)["numbers"]
 
 
 @cache
-def _union(language: str) -> frozenset[str]:
-    return frozenset().union(*_classes(language).values())
+def _meaning_words(language: str) -> frozenset[str]:
+    return frozenset().union(*_words_by_class(language).values())
 
 
 @cache
-def _classes(language: str) -> Mapping[str, frozenset[str]]:
+def _words_by_class(language: str) -> Mapping[str, frozenset[str]]:
     if language not in KEPT_LANGUAGES:
         close = nearest(language, KEPT_LANGUAGES) if isinstance(language, str) else None
         hint = None if close is None else f"did you mean '{close}'?"

@@ -24,8 +24,8 @@ import platformdirs
 
 from falter.records.errors import WeightsError
 
-CHUNK = 1 << 20
-HASH = re.compile(r"sha256:[0-9a-f]{64}")
+CHUNK_BYTES = 1 << 20
+TAGGED_HASH = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,16 +126,16 @@ def content_hash(path: Path) -> str:
     """
     about = path.stat()
     state = [about.st_size, about.st_ino, about.st_mtime_ns, about.st_ctime_ns]
-    return _hash(path.resolve(), *state)
+    return _cached_hash(path.resolve(), *state)
 
 
 @lru_cache(maxsize=64)
-def _hash(path: Path, *state: int) -> str:
+def _cached_hash(path: Path, *state: int) -> str:
     kept, name = cache_dir() / "hashes", str(path)
     entry = kept / hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     with contextlib.suppress(OSError, ValueError):
         found = json.loads(entry.read_text("utf-8"))
-        if found[:-1] == [name, *state] and HASH.fullmatch(found[-1]):
+        if found[:-1] == [name, *state] and TAGGED_HASH.fullmatch(found[-1]):
             return str(found[-1])
     with path.open("rb") as file:
         made = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
@@ -283,7 +283,7 @@ def _copy(archive: zipfile.ZipFile, member: str, target: Path) -> str:
     """Write one member to a file; return its SHA-256."""
     digest = hashlib.sha256()
     with archive.open(member) as source, target.open("wb") as out:
-        while chunk := source.read(CHUNK):
+        while chunk := source.read(CHUNK_BYTES):
             digest.update(chunk)
             out.write(chunk)
         out.flush()

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 MAX_TOKENS = 256  # tokens; the model was not trained with more
 MAX_CACHED_VECTORS = 4096  # maximum number of cached vectors, 3 kB each
 STATES = ("last_hidden_state", "token_embeddings")  # the names of hidden states in exports
-SPECIAL = ("[CLS]", "[SEP]")
+SPECIAL_TOKENS = ("[CLS]", "[SEP]")
 ENCODER_HINT = "name minilm, or a folder with model.onnx (or onnx/model.onnx) and tokenizer.json"
 
 
@@ -30,7 +30,7 @@ class Encoder:
 
     def __init__(self, session: Any, tokenizer: Any, name: str = name) -> None:
         self._session, self._tokenizer, self.name = session, tokenizer, name
-        self._cache: dict[tuple[int, ...], Floats] = {}
+        self._cached_states: dict[tuple[int, ...], Floats] = {}
 
     def encode(self, texts: Sequence[str]) -> Floats:
         """Return unit vectors, shape (texts, 384): means over a text's tokens, 0 for a blank text.
@@ -43,12 +43,12 @@ class Encoder:
             if text.strip():
                 encoded = self._tokenizer.encode(text)
                 tokens = tuple(encoded.ids)
-                if tokens not in self._cache:
-                    if len(self._cache) == MAX_CACHED_VECTORS:
-                        self._cache.clear()
-                    mean = self._states(encoded).mean(axis=0)
-                    self._cache[tokens] = mean / np.linalg.norm(mean)
-                out[row] = self._cache[tokens]
+                if tokens not in self._cached_states:
+                    if len(self._cached_states) == MAX_CACHED_VECTORS:
+                        self._cached_states.clear()
+                    mean = self._token_states(encoded).mean(axis=0)
+                    self._cached_states[tokens] = mean / np.linalg.norm(mean)
+                out[row] = self._cached_states[tokens]
         return out
 
     def tokens(self, texts: Sequence[str]) -> list[tuple[tuple[str, ...], Floats]]:
@@ -61,7 +61,7 @@ class Encoder:
             if text.strip():
                 encoded = self._tokenizer.encode(text)
                 inside = [n for n, special in enumerate(encoded.special_tokens_mask) if not special]
-                inner = self._states(encoded)[inside]
+                inner = self._token_states(encoded)[inside]
                 unit = inner / np.linalg.norm(inner, axis=1, keepdims=True)
                 out[row] = tuple(encoded.tokens[n] for n in inside), unit
         return out
@@ -72,7 +72,7 @@ class Encoder:
         values = np.einsum("ij,ij->i", a, b)
         return [float(values[n]) if a[n].any() and b[n].any() else None for n in range(len(values))]
 
-    def _states(self, encoded: Any) -> Floats:
+    def _token_states(self, encoded: Any) -> Floats:
         """Return the hidden states of a text's tokens, shape (tokens, dimensions).
 
         Texts are encoded one at a time: eight together took longer and 150 MB more.

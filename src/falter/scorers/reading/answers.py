@@ -22,7 +22,7 @@ _MAX_BARE_WORDS = 6  # maximum words of a response that is only an answer, witho
 _QUESTION_END = 1_000  # characters read at the end of a question, which follows its passage
 _EDGES = " \t\r\n\"'“”‘’«»„`*_.,;:!。、()[]"
 # "The answer to the question is", "Answer:": an answer noun, a few words, then a copula or a colon.
-_MARK = re.compile(r"a(?:[ (][wdvae]){0,6}?(?:[ ,][ij](?:[ ][sd](?=[ ,:]))?|[:>-])")
+_ANSWER_MARK = re.compile(r"a(?:[ (][wdvae]){0,6}?(?:[ ,][ij](?:[ ][sd](?=[ ,:]))?|[:>-])")
 _REASON = named_regex("scorers/reading", "reason")
 _POLITE = named_regex("scorers/reading", "polite")
 _LEAD = named_regex("scorers/reading", "lead")
@@ -30,7 +30,7 @@ _LEAD = named_regex("scorers/reading", "lead")
 _PRONOUN = lazy_regex(r"\A(?:it|he|she|they|this|that|there|i|we|you)['’\s]", re.IGNORECASE)
 _BY = named_regex("scorers/reading", "by_whom")
 _PASSIVE = named_regex("scorers/reading", "passive")
-_CALLED = lazy_regex(r"\A(?:called|named|known as|held in|made of|made with)\s", re.IGNORECASE)
+_NAMING = lazy_regex(r"\A(?:called|named|known as|held in|made of|made with)\s", re.IGNORECASE)
 # "located in the Alps": the answer is what follows.
 _VERB_FIRST = lazy_regex(r"\A[a-zà-ÿ]+\s(?:in|at|on|for|from|to|as|im|am|en|à|nel|op)\s(?:the )?")
 _TIME = named_regex("scorers/reading", "time")
@@ -57,34 +57,34 @@ def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading
     if found is not None:
         return found
     cleaned.text = _POLITE.sub("", cleaned.text)
-    row = tag_text(cleaned.text, (), question)
-    marked = list(_marked_answers(row))
+    tagged = tag_text(cleaned.text, (), question)
+    marked = list(_marked_answers(tagged))
     if marked:
-        return _agreed_answer(row, marked)
+        return _agreed_answer(tagged, marked)
     if not cleaned.is_whole:
         return Reading(reason="the reply is too long, and its end marks no answer")
-    if (refused := refusal_at(row)) is not None or "u" in row.tags:
-        guess = _guessed_answer(row, row.tags.find("u") // 2 if refused is None else refused)
+    if (refused := refusal_at(tagged)) is not None or "u" in tagged.tags:
+        guess = _guessed_answer(tagged, tagged.tags.find("u") // 2 if refused is None else refused)
         if guess is not None:
             return Reading(answer=guess, tier="inferred")
     if refused is not None:
         return Reading(reason="the reply declines to answer")
-    if "p" in row.tags[1::2] or row.tags[-1] == "?":
+    if "p" in tagged.tags[1::2] or tagged.tags[-1] == "?":
         return Reading(reason="the reply leaves the answer open")
-    asked = _stems(_asking_part(question))
-    if (alone := _bare_answer(row, cleaned, asked)) is not None:
+    question_stems = _stems(_asking_part(question))
+    if (alone := _bare_answer(tagged, cleaned, question_stems)) is not None:
         return Reading(answer=_without_preposition(alone, question), tier="stated")
-    if (bold := _bold_answer(cleaned.bold, asked)) is not None:
+    if (bold := _bold_answer(cleaned.bold, question_stems)) is not None:
         return Reading(answer=bold, tier="stated")
     if cut or is_cut(cleaned.text):
         return Reading(reason="the reply was cut off before it marked an answer")
-    if CORRECTED.search(row.tags):
+    if CORRECTED.search(tagged.tags):
         return Reading(reason="the reply corrects itself")
     if _ASKS_FOR_NUMBER.search(question):
         number = read_number(reply, question, cut=cut)
         if number.answer is not None:
             return Reading(answer=format(number.answer, "f"), tier="inferred")
-    told = _added_words(cleaned.text, asked)
+    told = _added_words(cleaned.text, question_stems)
     if told is None or _DESCRIPTION.match(told):
         return Reading(reason="the reply does not settle on one short answer")
     return Reading(answer=_without_preposition(told, question), tier="inferred")
@@ -93,7 +93,7 @@ def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading
 def _without_preposition(answer: str, question: str) -> str:
     """Return an answer without the preposition that also begins the question: "In which …?"."""
     first, _, rest = answer.partition(" ")
-    return rest if rest and _words(question)[:1] == [folded(first)] else answer
+    return rest if rest and _low_words(question)[:1] == [folded(first)] else answer
 
 
 _GUESS = re.compile(r".[^hm]*?[hm](?:[ ,:(][hmdi])*[ ,:(]w(?: w){0,3}[.?\n]\Z")
@@ -142,7 +142,7 @@ def _marked_answers(row: Row) -> Iterator[tuple[int, str]]:
         part = row.part(first, last)
         if part[-1] == "?" or "a" not in part[1::2]:
             continue
-        mark = next(iter(_MARK.finditer(part)), None)
+        mark = next(iter(_ANSWER_MARK.finditer(part)), None)
         if mark is None or not DOUBT.isdisjoint(part[: mark.start()][1::2]):
             continue
         start = row.spans[first + (mark.end() - 2) // 2][1]
@@ -200,10 +200,10 @@ def _stems(text: str) -> frozenset[str]:
     """Return the first five letters of each word that is not a stop word."""
     # Five letters identify a word in all its forms, in eight languages and without dictionaries.
     known = all_stop_words()
-    return frozenset(w[:5] for w in _words(text) if w not in known)
+    return frozenset(w[:5] for w in _low_words(text) if w not in known)
 
 
-def _words(text: str) -> list[str]:
+def _low_words(text: str) -> list[str]:
     return [folded(w) for w in _WORD.findall(text)]
 
 
@@ -216,7 +216,7 @@ def _bare_answer(row: Row, cleaned: Cleaned, asked: frozenset[str]) -> str | Non
     if opens:  # more follows: it must not be a heading, a greeting or an answer that is taken back
         line = pieces[0] if pieces else line
         heads = line.endswith("!") or cleaned.raw.startswith("#") or line.rstrip(".)").isdigit()
-        if heads or len(_words(line)) > 4 or _OPENER.search(line) or CORRECTED.search(row.tags):
+        if heads or len(_low_words(line)) > 4 or _OPENER.search(line) or CORRECTED.search(row.tags):
             return None
     head, colon, value = line.partition(":")
     if colon and _stems(head) and _stems(head) <= asked and value.strip():
@@ -224,7 +224,7 @@ def _bare_answer(row: Row, cleaned: Cleaned, asked: frozenset[str]) -> str | Non
     if _PRONOUN.match(line) and not _LEAD.match(line):
         return None
     body = re.sub(r"\s\([^()]*\)\W*\Z", "", _ARTICLE.sub("", _LEAD.sub("", line)))
-    words = _words(body)
+    words = _low_words(body)
     tags = tag_text(body).tags[1::2]
     if not words and body.strip():
         return body.strip() if len(body.strip()) <= 12 else None
@@ -281,17 +281,17 @@ def _added_part(sentence: str, asked: frozenset[str]) -> str | None:
         repeated = said & asked and not said - asked
         enough = len(told & asked) * 2 >= len(asked) or (told and told <= asked)
         if enough and len(told & asked) >= len(said & asked):
-            after = _CALLED.sub("", _REASON.sub("", after).strip())
+            after = _NAMING.sub("", _REASON.sub("", after).strip())
             head, _, tail = after.partition(" of ")
             after = tail if tail and frozenset() < _stems(head) <= asked else after
             return None if repeated else _short_answer(_VERB_FIRST.sub("", after))
         if told - asked and len(said & asked) * 2 >= min(len(asked), len(said)) and said & asked:
             head = _LEAD.sub("", before)
             return _short_answer(head.rpartition(",")[2] if "," in head else head)
-    return None if copulas else _only_run(sentence, asked)
+    return None if copulas else _only_new_words(sentence, asked)
 
 
-def _only_run(sentence: str, asked: frozenset[str]) -> str | None:
+def _only_new_words(sentence: str, asked: frozenset[str]) -> str | None:
     """Return the only run of words that the question does not have: "Tokyo hosted the Games"."""
     known, runs, last = all_stop_words(), list[tuple[int, int]](), False
     for match in _WORD.finditer(sentence):

@@ -24,14 +24,14 @@ MAX_CHARACTERS = 100_000
 MAX_STARTS = 300
 """Maximum number of brackets in a response at which a call may begin."""
 MAX_CALLS = 64
-MAX_PYTHON = 2_000
+MAX_PYTHON_CHARACTERS = 2_000
 """Maximum number of characters in a list of calls in Python syntax."""
 _ARGUMENTS = ("arguments", "parameters", "input")
 _START = re.compile(r"[\[{]")
 # '[get_invoice(number="7")]', as Llama 3.2 writes a call; not "[see get_invoice(7)]".
 _PYTHON = re.compile(r"\[\s*([A-Za-z_][\w-]*)\(")
 # What leads into a call as its form: ```json, <tool_call>, the bracket of a list.
-_OPENING = re.compile(r"(?:```\w*|<tool_call>|[\s\[(,:`*])+\Z")
+_CALL_OPENING = re.compile(r"(?:```\w*|<tool_call>|[\s\[(,:`*])+\Z")
 _UNSAID = named_regex("scorers/reading", "unsaid")
 
 
@@ -50,7 +50,7 @@ def _calls(text: str, offered: frozenset[str]) -> Iterator[Call]:
         start = match.start()
         if start < end:
             continue
-        read = _json_at(text, start) or _python_at(text, start)
+        read = _parse_json_at(text, start) or _parse_python_at(text, start)
         if read is None:
             continue
         value, stop = read
@@ -62,18 +62,18 @@ def _calls(text: str, offered: frozenset[str]) -> Iterator[Call]:
 
 def _is_unsaid(before: str) -> bool:
     """Return True if the clause before a call says that it is not made, or only shown."""
-    clause = re.split(r"[.!?](?:\s|\Z)|\n", _OPENING.sub("", before[-500:]))[-1]
+    clause = re.split(r"[.!?](?:\s|\Z)|\n", _CALL_OPENING.sub("", before[-500:]))[-1]
     return _UNSAID.search(clause) is not None
 
 
-def _no_number(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_number)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
-def _json_at(text: str, start: int) -> tuple[Any, int] | None:
+def _parse_json_at(text: str, start: int) -> tuple[Any, int] | None:
     """Return the JSON value that begins at `start` and its end offset, or None."""
     try:
         value, end = _DECODER.raw_decode(text, start)
@@ -91,12 +91,12 @@ def _calls_in(value: Any, offered: frozenset[str]) -> Iterator[Call]:
         yield from _calls_in(value["tool_calls"], offered)
     elif isinstance(value, dict):
         inner = value.get("function", value)
-        call = _call(inner, offered) if isinstance(inner, dict) else None
+        call = _as_call(inner, offered) if isinstance(inner, dict) else None
         if call is not None:
             yield call
 
 
-def _call(value: dict[str, Any], offered: frozenset[str]) -> Call | None:
+def _as_call(value: dict[str, Any], offered: frozenset[str]) -> Call | None:
     """Return an object as a call, or None if it does not call an offered tool."""
     name = value.get("name")
     key = next((key for key in _ARGUMENTS if key in value), None)
@@ -118,11 +118,11 @@ def _is_schema(arguments: dict[str, Any]) -> bool:
     return arguments.get("type") == "object" and isinstance(arguments.get("properties"), dict)
 
 
-def _python_at(text: str, start: int) -> tuple[Any, int] | None:
+def _parse_python_at(text: str, start: int) -> tuple[Any, int] | None:
     """Return the calls in `[name(key="value")]` as JSON values and the end offset, or None."""
     if _PYTHON.match(text, start) is None:
         return None
-    window = text[start : start + MAX_PYTHON]
+    window = text[start : start + MAX_PYTHON_CHARACTERS]
     # A text in the call may hold ")]" itself: try each end, but not any number of them.
     for end in islice((m.end() for m in re.finditer(r"\)\s*\]", window)), 20):
         try:

@@ -37,7 +37,7 @@ _COMMITTED = re.compile(r"[mis](?:[ ,(:-][wdva]){0,4}?[ ,(:-]c|c[ (,](?:i[ (](?:
 # The candidate that ends a refusal: "I can't say. But perhaps Paris."
 _HEDGED = re.compile(r".[^hmc]*[hm](?:[ ,:(][hmdi])*[ ,:(]c[.?\n]\Z")
 _FOR = named_regex("scorers/reading", "candidate_for")
-_LED = re.compile(r"[\n.?>:]s|>(?:. ){0,3}c")
+_LEADS_TO = re.compile(r"[\n.?>:]s|>(?:. ){0,3}c")
 DOUBT = frozenset("nhfrok")
 UNMARKED = named_regex("scorers/reading", "unmarked")
 # A correction that begins a clause, as "Paris. Wait, Rome", "but actually"; or a lone "No."
@@ -46,7 +46,7 @@ _BEHIND = named_regex("scorers/reading", "behind")
 # "Paris or Rome": all of them are named, and none is chosen.
 _CHOICE = re.compile(r"c(?:[, (]c)*[ ,][oe][ (](?:[dwa][ (])?c")
 _WEAKENED = re.compile(r"(?:[ (]c)?(?:[ ,]o|[ ,](?:d[ ])?[hj]|[ ,]f)")
-_NO_DENIAL = str.maketrans("nrk", "www")
+_IGNORE_DENIAL = str.maketrans("nrk", "www")
 _JOINED = re.compile(r"(?:[ (,:]|[ (,][oe][ (](?:[dwa][ (])?)c|\.c(?=[.\n])")
 # A separate sentence that begins with "but" and refuses: "However, I cannot answer."
 WITHDRAWN = re.compile(r"[.\n]b[^.\n]*[zp]")
@@ -87,7 +87,7 @@ def read_candidate(
     reply.is_whole &= len(spans) < MAX_MENTIONS
     row = tag_text(reply.text, spans, question)
     if opens:  # "No, it is not": what follows denies something else
-        row.tags = row.tags.translate(_NO_DENIAL)
+        row.tags = row.tags.translate(_IGNORE_DENIAL)
     alone = _bare_candidate(row)
     if alone is not None:
         return Reading(answer=alone, tier="stated")
@@ -134,7 +134,7 @@ def _prose_candidate(
 ) -> Reading[int]:
     """Return the candidate that prose marks or affirms."""
     # Marks come first: they count in a reply too long to be read as a whole, and before a refusal.
-    claims = _claims(row, question)
+    claims = _marked_claims(row, question)
     if opens and row.values[0] >= 0:
         claims = [Claim(0, row.values[0]), *(c for c in claims if c.at and not c.is_soft)]
         again = [m.end() // 2 - 1 for m in re.finditer(r"[.\n]c(?=[,.\n])", row.tags)]
@@ -145,7 +145,7 @@ def _prose_candidate(
         return Reading(reason="the reply is too long, and its end marks no answer")
     refused = refusal_at(row)
     if refused is not None:
-        row = _tail(row, refused + 1)
+        row = _row_from(row, refused + 1)
         if _HEDGED.match(row.tags):
             return Reading(answer=max(row.values), tier="inferred")
         if not _COMMITTED.search(row.tags):
@@ -161,7 +161,7 @@ def _prose_candidate(
     return found if bold <= {found.answer} else Reading(reason=SEVERAL_ANSWERS)
 
 
-def _claims(row: Row, question: str) -> list[Claim]:
+def _marked_claims(row: Row, question: str) -> list[Claim]:
     """Return the candidates that a row marks as its answer, in order."""
     tags, claims, lines = row.tags, list[Claim](), list[Claim]()
     for first, last in row.sentences():
@@ -173,7 +173,7 @@ def _claims(row: Row, question: str) -> list[Claim]:
             at = mark.end() - 1 if part[mark.end() - 1] == "c" else mark.start()
             before = part[: mark.start()]
             if DOUBT.isdisjoint(before[1::2]) and not UNMARKED.match(part, at):
-                if _clashes(row, (start + at) // 2):
+                if _has_neighbour(row, (start + at) // 2):
                     claims.append(Claim((start + at) // 2, CLASH))
                     continue
                 begin = row.spans[max(first, (start + mark.start()) // 2 - 1)][0]
@@ -194,7 +194,7 @@ def _claims(row: Row, question: str) -> list[Claim]:
     return sorted(firm or claims, key=lambda claim: claim.at)
 
 
-def _clashes(row: Row, n: int) -> bool:
+def _has_neighbour(row: Row, n: int) -> bool:
     """Return True if another candidate follows directly: a list, or a letter with other text."""
     behind = row.tags[2 * n + 2 : 2 * n + 12]
     if (
@@ -239,19 +239,19 @@ def _agreed_candidate(row: Row, claims: list[Claim], count: int) -> Reading[int]
     last = claims[-1]
     behind = row.tags[2 * last.at + 2 :]
     taken_back = CORRECTED.search(behind)
-    rest = _tail(row, last.at + 1 + (taken_back.start() // 2 if taken_back else 0))
+    rest = _row_from(row, last.at + 1 + (taken_back.start() // 2 if taken_back else 0))
     if taken_back:
         return _inferred_candidate(rest, count) if "c" in rest.tags else Reading(reason=RETRACTED)
     if (last.is_line and "p" in behind[1::2]) or WITHDRAWN.search(behind):
         return Reading(reason=RETRACTED)
-    who = {claim.who for claim in claims}
+    named = {claim.who for claim in claims}
     # A conclusion after a mark may contradict it; then it is unclear which of them counts.
     later = _concluded_candidate(rest)
-    if later is not None and later not in who:
+    if later is not None and later not in named:
         return Reading(reason=SEVERAL_ANSWERS)
-    if len(who) == 1 and last.who != CLASH:
+    if len(named) == 1 and last.who != CLASH:
         return Reading(answer=last.who, tier="stated")
-    if CLASH in who:
+    if CLASH in named:
         return Reading(reason=SEVERAL_ANSWERS)
     earlier = max(c.at for c in claims if c.who != last.who)
     between = row.tags[2 * earlier + 2 : 2 * last.at + 1]
@@ -262,7 +262,7 @@ def _agreed_candidate(row: Row, claims: list[Claim], count: int) -> Reading[int]
     return Reading(reason=SEVERAL_ANSWERS)
 
 
-def _tail(row: Row, start: int) -> Row:
+def _row_from(row: Row, start: int) -> Row:
     """Return the row from the item `start` on."""
     return Row(row.text, row.tags[2 * start :], row.spans[start:], row.values[start:])
 
@@ -272,7 +272,7 @@ def _concluded_candidate(row: Row) -> int | None:
     found = None
     for start, end in row.sentences():
         part = row.part(start, end)
-        if "c" in part and _LED.search(part[:4]) and part[-1] != "?":
+        if "c" in part and _LEADS_TO.search(part[:4]) and part[-1] != "?":
             firm = _candidates_by_stance(row, start, end)[0]
             found = next(iter(firm)) if len(firm) == 1 else found
     return found
@@ -282,7 +282,7 @@ def _inferred_candidate(row: Row, count: int) -> Reading[int]:
     """Return the only affirmed candidate, or the only candidate that is not excluded."""
     corrected = list(CORRECTED.finditer(row.tags))
     if corrected:
-        row = _tail(row, corrected[-1].end() // 2)
+        row = _row_from(row, corrected[-1].end() // 2)
         if "c" not in row.tags:
             return Reading(reason=RETRACTED)
     firm, soft, out = set[int](), set[int](), set[int]()
@@ -301,7 +301,7 @@ def _inferred_candidate(row: Row, count: int) -> Reading[int]:
             committed.append(who)
         elif len(here[0]) == 1:
             who = next(iter(here[0]))
-            committed.append(who if _LED.search(part[:4]) or _COMMITTED.search(part) else None)
+            committed.append(who if _LEADS_TO.search(part[:4]) or _COMMITTED.search(part) else None)
         elif here[0]:
             committed.append(None)
     last = committed[-1] if committed else None

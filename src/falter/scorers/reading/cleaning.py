@@ -26,14 +26,14 @@ _OPENED = lazy_regex(rf"[<\[◁]\|?{_PREFIX}(?:begin_of_)?{_THOUGHT}\|?[>\]▷]"
 _CLOSED = lazy_regex(rf"[<\[◁](?:\|?/|\|?end_of_){_PREFIX}{_THOUGHT}\|?[>\]▷]", re.IGNORECASE)
 _CHANNEL = lazy_regex(r"<\|channel\|>\s{0,9}(\w{1,20})[^<]{0,80}<\|message\|>", re.IGNORECASE)
 _FINAL_LINE = named_regex("scorers/reading", "final_line")
-_TOKEN = named_regex("scorers/reading", "chat_token")
-_TURN = named_regex("scorers/reading", "turn")
+_CHAT_TOKEN = named_regex("scorers/reading", "chat_token")
+_NEXT_TURN = named_regex("scorers/reading", "turn")
 _TURN_END = named_regex("scorers/reading", "turn_end")
-_SEQUEL = named_regex("scorers/reading", "sequel")
+_NEXT_QUESTION = named_regex("scorers/reading", "sequel")
 """Start of a further question that the model appended."""
-_INPUT = named_regex("scorers/reading", "input")
+_INPUT_HEADING = named_regex("scorers/reading", "input")
 # Digits, letters and signs of full width, and hyphens of other code points, as plain ones.
-_TO_NARROW = {
+_HALF_WIDTH = {
     **{ord("０") + n: str(n) for n in range(10)},
     **{ord("Ａ") + n: chr(ord("A") + n) for n in range(26)},
     **{ord("ａ") + n: chr(ord("a") + n) for n in range(26)},
@@ -96,7 +96,7 @@ def answer_part(reply: str) -> tuple[str, bool, str]:
         )
     text = text.replace("\r\n", "\n")
     if not text.isascii():
-        text = text.translate(_TO_NARROW)
+        text = text.translate(_HALF_WIDTH)
     # Long runs are shortened, so that no later expression goes back over them again and again.
     text = _BLANKS.sub(lambda m: "\n\n" if "\n" in m[0] else "    ", text)
     text = _REPEATED_MARK.sub(lambda m: m[1] * 12, text)
@@ -123,16 +123,16 @@ def _without_sequel(text: str) -> str:
     """Return the text without further turns, questions and items that the model appended."""
     text = text.strip()
     if "<" in text or "[" in text:
-        text = _TURN.sub("", text)
+        text = _NEXT_TURN.sub("", text)
     if "\n" not in text and "<" not in text and "[" not in text:
         return text
-    for end in (*([_TOKEN] if "<" in text or "[" in text else ()), _TURN_END, _SEQUEL):
+    for end in (*([_CHAT_TOKEN] if "<" in text or "[" in text else ()), _TURN_END, _NEXT_QUESTION):
         found = end.search(text)
         if found and text[: found.start()].strip():
             text = text[: found.start()].strip()
     head = text.partition("\n")[0]
     if len(head.split()) <= 8 and not head.rstrip().endswith(("?", ":", ",")):
-        found = _INPUT.search(text)
+        found = _INPUT_HEADING.search(text)
         if found and (":" not in head or _FINAL_LINE.match(head) or head.startswith("{")):
             text = text[: found.start()]
     return text

@@ -23,20 +23,20 @@ _NAMES: dict[str, Any] = {
 }  # fmt: skip
 # Lenient JSON between two values: blanks and comments. " // a note⏎",
 # "/* a note */", "# a note⏎"; not "a".
-_SPACE = lazy_regex(r"(?:\s|//[^\n]*|/\*[^*]*\*/|#[^\n]*)*")
+_BLANKS = lazy_regex(r"(?:\s|//[^\n]*|/\*[^*]*\*/|#[^\n]*)*")
 # A value or key without quotation marks. "high priority", "True"; not '"x"', ": x".
-_BARE = lazy_regex(r"(?:(?!//)[^\s,:{}\[\]\"'])+(?:[ \t]+(?:(?!//)[^\s,:{}\[\]\"'])+)*")
+_BARE_WORDS = lazy_regex(r"(?:(?!//)[^\s,:{}\[\]\"'])+(?:[ \t]+(?:(?!//)[^\s,:{}\[\]\"'])+)*")
 # After the quotation mark that ends a string: ",", ": 1", "}", " // x"; not " said he".
-_CLOSES = lazy_regex(r"\s*(?:[,:}\]=]|//|/\*|#|\Z)")
+_AFTER_QUOTE = lazy_regex(r"\s*(?:[,:}\]=]|//|/\*|#|\Z)")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "”": "”", "„": "“", "「": "」"}
 _MAX_DIGITS = 400  # of a number
 
 
-class _Broken(Exception):
+class _NoObject(Exception):
     """Error for a text that is no object even to the lenient parser."""
 
 
-class _Lenient:
+class _LenientParser:
     """A parser of one object that accepts other quotes, extra commas, comments and "True".
 
     `at` is the offset after the parsed text. If the text ends after a complete value, the object is
@@ -48,13 +48,13 @@ class _Lenient:
 
     def space(self) -> str:
         """Skip blanks and comments. Return the next character, empty at the end of the text."""
-        match = _SPACE.match(self.text, self.at)
+        match = _BLANKS.match(self.text, self.at)
         self.at = match.end() if match else self.at
         return self.text[self.at : self.at + 1]
 
     def value(self, depth: int) -> Any:
         if depth > MAX_DEPTH:
-            raise _Broken
+            raise _NoObject
         head = self.space()
         if head == "{":
             return self.object(depth)
@@ -71,16 +71,16 @@ class _Lenient:
                 continue
             key = self.string() if head and head in _QUOTES else self.word()
             if self.space() not in (":", "="):
-                raise _Broken
+                raise _NoObject
             self.at += 1
             value = self.value(depth + 1)
             # With two values under one key it is unclear which counts.
             if key in found and found[key] != value:
-                raise _Broken
+                raise _NoObject
             found[key] = value
             if (head := self.space()) not in (",", "}"):
                 if head or not isinstance(value, (str, list, dict)) or self.text[-1:].isalnum():
-                    raise _Broken
+                    raise _NoObject
                 self.whole = False
                 return found
         self.at += 1
@@ -95,7 +95,7 @@ class _Lenient:
                 continue
             found.append(self.value(depth + 1))
             if self.space() not in (",", "]"):
-                raise _Broken
+                raise _NoObject
         self.at += 1
         return found
 
@@ -114,16 +114,16 @@ class _Lenient:
             while at - slashes > start and self.text[at - slashes - 1] == "\\":
                 slashes += 1
             # An even number of backslashes escape one another and not the quote.
-            if slashes % 2 == 0 and _CLOSES.match(self.text, at + 1):
+            if slashes % 2 == 0 and _AFTER_QUOTE.match(self.text, at + 1):
                 self.at = at + 1
                 return _unescaped(self.text[start:at])
             at += 1
-        raise _Broken
+        raise _NoObject
 
     def word(self) -> str:
-        match = _BARE.match(self.text, self.at)
+        match = _BARE_WORDS.match(self.text, self.at)
         if match is None:
-            raise _Broken
+            raise _NoObject
         self.at = match.end()
         return match[0]
 
@@ -168,10 +168,10 @@ def _located_objects(text: str) -> list[FoundObject]:
     at = attempts = 0
     while attempts < MAX_ATTEMPTS and (at := text.find("{", at)) >= 0:
         attempts += 1
-        reader = _Lenient(text, at)
+        reader = _LenientParser(text, at)
         try:
             value = reader.object()
-        except _Broken:
+        except _NoObject:
             at += 1
             while text[at : at + 1] == "{":  # one attempt for a whole run of brackets
                 at += 1
@@ -197,16 +197,16 @@ def read_fields(reply: str) -> Reading[dict[str, Any]]:
         return Reading(reason=f"the object is longer than {MAX_CHARACTERS:,} characters")
     if text.startswith('"{'):  # an object inside a JSON string
         text = _unescaped(text.strip('"'))
-    found = [one for one in _located_objects(text) if one.value and not _is_template(one.value)]
+    located = [one for one in _located_objects(text) if one.value and not _is_template(one.value)]
     blocks = [block.inside for block in fenced_blocks(text)] if "```" in text else []
-    fenced = [one for one in found if any(a <= one.start < b for a, b in blocks)]
-    if fenced and fenced[-1] is found[-1]:  # an object before a fence is an example of the form
-        found = fenced
-    if not found:
+    fenced = [one for one in located if any(a <= one.start < b for a, b in blocks)]
+    if fenced and fenced[-1] is located[-1]:  # an object before a fence is an example of the form
+        located = fenced
+    if not located:
         return Reading(reason="the reply holds no JSON object with values")
-    last = found[-1]
-    if any(one.value != last.value for one in found):
-        if not _REPLACED.search(text[found[-2].end : last.start][-300:]):
+    last = located[-1]
+    if any(one.value != last.value for one in located):
+        if not _REPLACED.search(text[located[-2].end : last.start][-300:]):
             return Reading(reason="the reply holds several JSON objects that differ")
         return Reading(answer=last.value, tier="inferred")
     return Reading(answer=last.value, tier="stated" if last.whole else "inferred")

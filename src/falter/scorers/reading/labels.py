@@ -48,7 +48,7 @@ def _label_words(label: str) -> tuple[str, ...]:
     return tuple(w for n, w in enumerate(words) if n == 0 or w not in _AND_WORDS)
 
 
-class _Index:
+class _LabelIndex:
     """A search index of labels by first word, and of one-word labels by first letters."""
 
     def __init__(self, labels: tuple[str, ...]) -> None:
@@ -107,7 +107,7 @@ class _Index:
             further = islice(_WORD.finditer(low, hit.start()), self.longest)
             words = [(m.start(), m.end(), m[0]) for m in further]
             count, who = self._match(low, words, 0)
-            if count and self._is_cased(text, words[0][0], words[count - 1][1], who):
+            if count and self._has_right_case(text, words[0][0], words[count - 1][1], who):
                 behind = words[count - 1][1]
                 found.append((hit.start(), behind, who))
         return self._with_symbols(text, found) if self.symbols else found
@@ -152,7 +152,7 @@ class _Index:
                 return 1, n
         return 0, -1
 
-    def _is_cased(self, text: str, start: int, end: int, who: int) -> bool:
+    def _has_right_case(self, text: str, start: int, end: int, who: int) -> bool:
         """Return False if a short label occurs in another case inside a text: "go" is not Go."""
         label = self.labels[who]
         if len(label) > _SHORT_LABEL_LETTERS or label == label.lower() or len(text) <= 20:
@@ -168,13 +168,13 @@ def _stem(word: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _index(labels: tuple[str, ...]) -> _Index:
-    return _Index(labels)
+def _label_index(labels: tuple[str, ...]) -> _LabelIndex:
+    return _LabelIndex(labels)
 
 
 def label_finder(labels: Sequence[str]) -> Finder:
     """Return a finder that ignores case, accents, separators and endings of labels."""
-    return _index(tuple(labels)).find
+    return _label_index(tuple(labels)).find
 
 
 def read_label(
@@ -205,18 +205,18 @@ _STRONG_WORDS = (
 )
 _STRONG = frozenset(_STRONG_WORDS.split())
 """Words that are an answer even if the sentence continues: "No it is not"."""
-_OPENS = named_regex("scorers/reading", "opens")
+_YES_NO_OPENING = named_regex("scorers/reading", "opens")
 # The end of a one-word answer. ".", ", because", "⏎", " — so", '"'; not " it", "-one".
-_STOPS = lazy_regex(r"[\s\"'*_”»)\]]*(?:\Z|[.,!;:\n—–|。、」}…=]|-\W)", re.IGNORECASE)
+_CLAUSE_END = lazy_regex(r"[\s\"'*_”»)\]]*(?:\Z|[.,!;:\n—–|。、」}…=]|-\W)", re.IGNORECASE)
 _GOES_ON = named_regex("scorers/reading", "goes_on")
-_IDLE = named_regex("scorers/reading", "idle")
+_IDLE_WORDS = named_regex("scorers/reading", "idle")
 _BOTH = named_regex("scorers/reading", "both")
 
 
 @cache
-def _yes_no_index() -> _Index:
+def _yes_no_index() -> _LabelIndex:
     """Return an index of the phrases that mean yes or no, in all languages."""
-    index = _Index(())
+    index = _LabelIndex(())
     for language in LANGUAGES:
         for n, name in enumerate(("yes", "no")):
             for phrase in phrases(language, name):
@@ -234,13 +234,13 @@ def _find_yes_no(text: str) -> list[Span]:
     found, asides = list[Span](), list[Span]()
     for start, end, who in _yes_no_index().find(text)[-2 * MAX_MENTIONS :]:
         before, word = text[max(0, start - 80) : start], text[start:end].lower()
-        if not _OPENS.search(before[-30:]) or _IDLE.match(text, end):
+        if not _YES_NO_OPENING.search(before[-30:]) or _IDLE_WORDS.match(text, end):
             continue
         inside = before.endswith(", ")
         if inside and (word not in _STRONG or _CONTRAST.match(text, end)):
             continue
         goes_on = word in _STRONG and _GOES_ON.match(text, end) and not text.startswith(" es ", end)
-        if _STOPS.match(text, end) or goes_on:
+        if _CLAUSE_END.match(text, end) or goes_on:
             own = _OWN_ANSWER.search(before) and not text[end : end + 2].strip(" .*|")
             (asides if own else found).append((start, end, who))
     return sorted([*found, *asides]) if len(asides) < 2 else found

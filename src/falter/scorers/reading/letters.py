@@ -15,10 +15,10 @@ from falter.scorers.reading.reading import Reading
 
 _COUNTED = named_regex("scorers/reading", "lettered_nouns")
 """Nouns and formulas that take letters: plan B, x = B."""
-_COMPUTES = named_regex("scorers/reading", "computes")
+_COMPUTATION = named_regex("scorers/reading", "computes")
 _NAMES_LETTER = named_regex("scorers/reading", "names_letter")
 # Text after a letter that names an option. ".", ")", " "; not " is", "x".
-_ENDS = lazy_regex(r"[\"'*”»]?(?:[.,;:!)\]\n。]|\s*\Z)")
+_LETTER_END = lazy_regex(r"[\"'*”»]?(?:[.,;:!)\]\n。]|\s*\Z)")
 # Text after an article or an initial: "A dog", "A B. Smith". " dog", "'s", " B. Smith"; not ".",
 # " Dog".
 _SMALL_FOLLOWS = lazy_regex(r"['’]?\s?[a-zà-ÿ]|\s[A-Z]\.")
@@ -37,7 +37,7 @@ def _letter_pattern(letters: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str
     ), numbers
 
 
-def _letters(text: str, letters: tuple[str, ...]) -> list[Span]:
+def _letter_spans(text: str, letters: tuple[str, ...]) -> list[Span]:
     """Return the letters in a text that name an option, as spans."""
     pattern, numbers = _letter_pattern(letters)
     # A reply that is one letter, however it is dressed: "(b)."
@@ -54,7 +54,7 @@ def _names_option(text: str, match: re.Match[str], as_written: bool) -> bool:
     """Return True if a letter names an option, and is no word and no variable."""
     start, end = match.span()
     before, after = text[max(0, start - 24) : start], text[end : end + 10]
-    if not as_written and not _ENDS.match(after):
+    if not as_written and not _LETTER_END.match(after):
         return False
     closed = after[:1] in (")", "]") and after[:1] != ""
     if closed and before[-1:] in ("(", "[") and not before[-2:-1].isalnum():
@@ -69,7 +69,7 @@ def _names_option(text: str, match: re.Match[str], as_written: bool) -> bool:
         return named
     if "=" in text and not named:
         return False  # a variable
-    if after[:1] in ("'", "’", "-", "/", "&") or _COMPUTES.match(after):
+    if after[:1] in ("'", "’", "-", "/", "&") or _COMPUTATION.match(after):
         return False
     if _COUNTED.search(before) and not named:
         return False
@@ -83,7 +83,7 @@ def _is_term(text: str, start: int, end: int, who: int) -> bool:
     if re.search(r"[^\W\d_]{3}", text[start:end]):
         return False
     before = text[max(0, start - 2) : start].rstrip()[-1:]
-    return before in tuple("=+-*/^)") or _COMPUTES.match(text, end, end + 8) is not None
+    return before in tuple("=+-*/^)") or _COMPUTATION.match(text, end, end + 8) is not None
 
 
 def option_finder(letters: Sequence[str], texts: Sequence[str]) -> Finder:
@@ -103,7 +103,7 @@ def option_finder(letters: Sequence[str], texts: Sequence[str]) -> Finder:
         for start, end, _ in named_texts:
             covered[start:end] = b"\1" * (end - start)
         taken = [span for span in named_texts if not _is_term(text, *span)]
-        letters = _letters(text, named) if named else []
+        letters = _letter_spans(text, named) if named else []
         return sorted([*taken, *(span for span in letters if not any(covered[span[0] : span[1]]))])
 
     return find

@@ -19,7 +19,7 @@ from falter.scorers.reading.places import (
     Place,
     Question,
     asked_of,
-    joined,
+    is_joined,
     place_at,
     places_in,
     stem,
@@ -43,17 +43,17 @@ def read_number(reply: str, question: str = "", *, cut: bool = False) -> Reading
     cleaned = clean(reply)
     if cleaned.reason:
         return Reading(reason=cleaned.reason)
-    asked = asked_of(question)
-    found = _set_off_number(cleaned, asked)
+    requirements = asked_of(question)
+    found = _set_off_number(cleaned, requirements)
     if found is None:
-        found = _prose_number(cleaned, asked, question, cut)
+        found = _prose_number(cleaned, requirements, question, cut)
     value = found.answer
     if value is None:
         return found
     if cut and _UNFINISHED.search(reply, max(0, len(reply) - 40)):
         return Reading(reason="the reply was cut off in its last number")
-    if 1 < asked.scale <= value:
-        value /= asked.scale
+    if 1 < requirements.scale <= value:
+        value /= requirements.scale
     written = format(value, "f")
     if "." in written:
         written = written.rstrip("0").rstrip(".")
@@ -187,7 +187,7 @@ def _marked_number(row: Row, numbers: Sequence[Number], asked: Question) -> Read
             if (
                 place is None
                 or place.weak
-                or joined(row, at)
+                or is_joined(row, at)
                 or UNMARKED.match(row.tags, 2 * at + 1)
             ):
                 return Reading(reason="the marked answer is no single number")

@@ -100,12 +100,12 @@ class _Sum:
     def take(self, word: str, value: int, joint: str) -> bool:
         """Add a word to the number. Return False, without a change, if it does not continue it."""
         first = not self.words
-        if self._fits(word, value, joint, first):
+        if self._continues(word, value, joint, first):
             self.words.append(word)
             return True
         return False
 
-    def _fits(self, word: str, value: int, joint: str, first: bool) -> bool:
+    def _continues(self, word: str, value: int, joint: str, first: bool) -> bool:
         known, now = vocabulary(), self.current
         if first:
             if word in known.scales or (value >= 1000 and value % 1000 == 0):
@@ -183,13 +183,13 @@ def _is_number(low: str, start: int, end: int, words: list[str]) -> bool:
     return not (before.isalnum() or before in ("-", "_", "'")) and after not in ("_", "'")
 
 
-_DIGITAL = named_patterns("scorers/reading")["digital"]
+_DIGITS = named_patterns("scorers/reading")["digital"]
 _FRACTION_CHARACTERS = {
     "½": "0.5", "¼": "0.25", "¾": "0.75", "⅓": "0.3333333333333333", "⅔": "0.6666666666666667",
     "⅕": "0.2", "⅖": "0.4", "⅗": "0.6", "⅘": "0.8", "⅛": "0.125", "⅜": "0.375", "⅝": "0.625",
     "⅞": "0.875",
 }  # fmt: skip
-_KANJI = {"千": 10**3, "万": 10**4, "億": 10**8, "兆": 10**12}
+_KANJI_SCALES = {"千": 10**3, "万": 10**4, "億": 10**8, "兆": 10**12}
 _FROM_SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
@@ -202,7 +202,7 @@ def _written_pattern() -> re.Pattern[str]:
         # (power, stars, high), 2^5 and 2² (raised, super), 1e5 (e), 3/4 (below), 1 3/4 (part,
         # whole), 1½ (mark), 2 million (scale), 5k (letter), 3万5千 (kanji).
         r"(?P<sign>(?<![\w\d)])[-−–+](?=[$€£₹¥]?[\d.]))?(?:[$€£₹¥]\s?)?"
-        rf"(?P<digits>(?<![^\W\u3040-\u9fff])(?<!\d[.,]){_DIGITAL})"
+        rf"(?P<digits>(?<![^\W\u3040-\u9fff])(?<!\d[.,]){_DIGITS})"
         r"(?:\s?(?:[×x·*]|\\times|\\cdot)\s?10\s?(?:\^\s?\{?\s?(?P<power>[-−]?\d{1,3})\s?\}?"
         r"|\*\*\s?(?P<stars>[-−]?\d{1,3})|(?P<high>[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4}))"
         r"|\s?\^\s?\{?(?P<raised>\d{1,2})\}?(?![\w.])|(?P<super>[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2})(?!\w)"
@@ -271,8 +271,8 @@ def _scaled_value(match: re.Match[str], value: Decimal) -> Decimal | None:
         return value * {"m": 10**6, "b": 10**9, "k": 10**3}[match["letter"]]
     if match["kanji"]:
         rest = re.match(r"(\d+)([千万億])?", match["kanji"][1:])
-        total = value * _KANJI[match["kanji"][0]]
-        return total + (Decimal(rest[1]) * _KANJI.get(rest[2] or "", 1) if rest else 0)
+        total = value * _KANJI_SCALES[match["kanji"][0]]
+        return total + (Decimal(rest[1]) * _KANJI_SCALES.get(rest[2] or "", 1) if rest else 0)
     return value
 
 
@@ -374,9 +374,9 @@ def _numbers_and_fractions(low: str, words: list[Number]) -> Iterator[Number]:
 _SCALE_BEHIND = lazy_regex(r"\s([^\W\d_]{4,})")
 # The sign of the number after it, unless a number precedes it. "is minus ", ": negative ";
 # not "minute ".
-_MINUS = lazy_regex(r"(?:\A|[\s:=(*>])((?:minus|negative|meno|menos|moins|min)\s)\Z")
+_MINUS_WORD = lazy_regex(r"(?:\A|[\s:=(*>])((?:minus|negative|meno|menos|moins|min)\s)\Z")
 # "3 minus "; not "is minus ".
-_TAKES_AWAY = lazy_regex(r"[\d)²³%$€]\s*(?:minus|negative|meno|menos|moins|min)\s\Z")
+_SUBTRACTION = lazy_regex(r"[\d)²³%$€]\s*(?:minus|negative|meno|menos|moins|min)\s\Z")
 
 
 def _extended_number(low: str, number: Number) -> Number:
@@ -391,7 +391,7 @@ def _extended_number(low: str, number: Number) -> Number:
         if (scale := _SCALE_BEHIND.match(low, end)) and scale[1] in vocabulary().scales:
             value, end = value * vocabulary().scales[scale[1]], scale.end()
     before = low[max(0, start - 14) : start]
-    minus = _MINUS.search(before) if value > 0 and before[-1:] == " " else None
-    if minus and not _TAKES_AWAY.search(before):
+    minus = _MINUS_WORD.search(before) if value > 0 and before[-1:] == " " else None
+    if minus and not _SUBTRACTION.search(before):
         value, start = -value, start - len(minus[1])
     return Number(value, start, end)

@@ -80,7 +80,7 @@ def language_of(words: Iterable[str]) -> str:
 
 
 @cache
-def _trie(main: str) -> Trie:
+def _phrase_trie(main: str) -> Trie:
     """Return the phrases by first word, longest first: phrases of `main`, then of other languages.
 
     A word that `main` uses otherwise keeps that meaning: "also" in English, "no" in Italian.
@@ -158,16 +158,16 @@ class Row:
 _QUOTES = str.maketrans("’‘ʼİ", "'''I")
 # Most gaps are ", " or " ": a look-up is cheaper than the search for signs. Replies are untrusted,
 # so the number of gaps is bounded.
-_gaps: dict[str, str] = {}
+_cached_gap_tags: dict[str, str] = {}
 _MAX_KNOWN_GAPS = 2_000
 
 
-def _gap(text: str) -> str:
+def _gap_tag(text: str) -> str:
     """Return the tag of the text between two items."""
-    if (known := _gaps.get(text)) is not None:
+    if (known := _cached_gap_tags.get(text)) is not None:
         return known
-    if len(_gaps) > _MAX_KNOWN_GAPS:
-        _gaps.clear()
+    if len(_cached_gap_tags) > _MAX_KNOWN_GAPS:
+        _cached_gap_tags.clear()
     short = text if len(text) <= 40 else text[:20] + text[-20:]
     tag = " "
     for signs, name in (
@@ -182,7 +182,7 @@ def _gap(text: str) -> str:
     elif tag == " " and " - " in short:
         tag = "-"
     if len(text) <= 40:
-        _gaps[text] = tag
+        _cached_gap_tags[text] = tag
     return tag
 
 
@@ -204,7 +204,7 @@ def tag_text(text: str, candidates: Sequence[tuple[int, int, int]] = (), hint: s
     else:
         head = [word for _, _, word in matches[:_HEAD_WORDS]]
         main = language_of([*head, *_WORD.findall(hint[-300:].lower())] if len(head) < 5 else head)
-    return _Tagger(low, matches, _trie(main)).row(text, candidates)
+    return _Tagger(low, matches, _phrase_trie(main)).row(text, candidates)
 
 
 class _Tagger:
@@ -217,7 +217,7 @@ class _Tagger:
         """Return the row of items, with the candidates in place of the words that they cover."""
         row, tags, low, trie = Row(text), list[str](), self.low, self.trie
         words, at, last = self.words, 0, 0
-        tag_gap, add_span, add_tag = _gaps.get, row.spans.append, tags.append
+        tag_gap, add_span, add_tag = _cached_gap_tags.get, row.spans.append, tags.append
         for start, end, value in [*candidates, (len(low) + 1, len(low) + 1, -1)]:
             while at < len(words):
                 begin, finish, word = words[at]
@@ -228,26 +228,26 @@ class _Tagger:
                     continue
                 tag = trie.get(word, "w")
                 if not isinstance(tag, str):
-                    count, tag = self._phrase(at - 1, start, tag)
+                    count, tag = self._longest_phrase(at - 1, start, tag)
                     at += count - 1
                     finish = words[at - 1][1]
                 gap = low[last:begin]
-                add_tag((tag_gap(gap) or _gap(gap)) + tag if last or begin else f" {tag}")
+                add_tag((tag_gap(gap) or _gap_tag(gap)) + tag if last or begin else f" {tag}")
                 add_span((begin, finish))
                 row.values.append(-1)
                 last = finish
             if value < 0:
                 break
-            add_tag(_gap(low[last:start]) + "c")
+            add_tag(_gap_tag(low[last:start]) + "c")
             add_span((start, end))
             row.values.append(value)
             last = end
             while at < len(words) and words[at][0] < end:
                 at += 1
-        row.tags = "\n" + "".join(tags)[1:] + (_gap(low[last:]).replace(" ", "\n"))
+        row.tags = "\n" + "".join(tags)[1:] + (_gap_tag(low[last:]).replace(" ", "\n"))
         return row
 
-    def _phrase(self, at: int, limit: int, known: Sequence[Phrase]) -> tuple[int, str]:
+    def _longest_phrase(self, at: int, limit: int, known: Sequence[Phrase]) -> tuple[int, str]:
         """Return the word count and tag of the longest phrase at a word."""
         words = self.words
         for rest, tag in known:
@@ -282,7 +282,7 @@ class _Tagger:
             return False
         begin = at + 1 + len(first)
         for n in range(begin, min(len(words), begin + _MAX_WILD_WORDS + 1)):
-            if _gap(self.low[words[n - 1][1] : words[n][0]]) in "\n.?":
+            if _gap_tag(self.low[words[n - 1][1] : words[n][0]]) in "\n.?":
                 return False
             if tuple(w for _, _, w in words[n : n + len(last)]) == last:
                 return True

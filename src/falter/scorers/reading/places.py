@@ -57,7 +57,7 @@ class Question:
     rated: bool = False
 
 
-_COUNTED = named_regex("scorers/reading", "how_many")
+_HOW_MANY = named_regex("scorers/reading", "how_many")
 _IN_UNIT = named_regex("scorers/reading", "in_unit")
 _DATED = named_regex("scorers/reading", "dated")
 
@@ -76,7 +76,7 @@ def asked_of(question: str) -> Question:
         stem(w) for w in re.findall(r"[^\W\d_]{2,}|[€$£%]", text) if w.lower() not in known
     )
     counted, scale = set[str](), 1
-    if found := list(_COUNTED.finditer(text)):
+    if found := list(_HOW_MANY.finditer(text)):
         for word in found[-1][1].lower().split():
             if word in scales:
                 scale = scales[word]
@@ -217,7 +217,7 @@ def _is_weak(row: Row, n: int, before: str, after: str) -> bool:
         or _LIMIT.search(before[-26:])
         or _PAIRED.search(before[-12:])
         or _UNSOLVED.search(before[-8:])
-        or any(joined(row, m, "o") for m in range(max(0, n - 4), n + 1) if row.values[m] >= 0)
+        or any(is_joined(row, m, "o") for m in range(max(0, n - 4), n + 1) if row.values[m] >= 0)
     )
 
 
@@ -242,7 +242,7 @@ def _is_doubted(row: Row, n: int) -> bool:
 _JOINED = re.compile(r"(?:[ (][wd]){0,2}[ ,]([oe])[ (](?:[dwh][ (])?c")
 
 
-def joined(row: Row, at: int, by: str = "oe") -> bool:
+def is_joined(row: Row, at: int, by: str = "oe") -> bool:
     """Return True if a second number is joined to the number at `at`.
 
     Examples are "3 or 4" and "5 minutes and 10 seconds". `by` has the tags of the conjunctions: `o`
