@@ -209,10 +209,10 @@ def asked(options: argparse.Namespace) -> str:
         print(result.summary("overview", "models-compared", width=120))
         named = {f"{model}, {way}": drop for model, drop in column_of(result, DROP).items()}
         named |= {f"{b} less {a}, {way}": difference(result, a, b) for a, b in PAIRS}
-        # The picture has room for short names; by likelihood is what the page is about.
+        drawn.append(ForestRow(label=way, kind="group"))
         drawn += [
             ForestRow(
-                label=label.replace(f", {DECIDES}", "").replace(f"{LARGE} less", "1.5B −"),
+                label=label.removesuffix(f", {way}").replace(f"{LARGE} less", "1.5B −"),
                 kind="member",
                 estimate=estimate,
             )
@@ -236,7 +236,7 @@ def write_numbers(folder: Path, drawn: Sequence[ForestRow], facts: dict[str, Any
     figure = Forest(
         name="larger",
         title="Points lost on average under eleven perturbations, and differences of two models",
-        measured="Average drop",
+        measured="Lost (right: more)",
         of="model",
         rows=tuple(drawn),
         unit="points",
