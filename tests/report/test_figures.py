@@ -163,6 +163,10 @@ def test_what_the_brackets_hold_is_said_of_every_kind_of_number() -> None:
         "Brackets hold the true number with a confidence of 95 %, of 96 % for the drops of all "
         "recipes at once, of 99 % for an average."
     )
+    cells = (replace(estimate(0.1), measure="micro_average", level=level) for level in (0.95, 0.99))
+    assert about(Grid(name="g", title="", columns=columns[:3], rows=(("x", *cells),))).endswith(
+        "Brackets hold the true number with a confidence of 95 % or 99 % for an average."
+    )
 
 
 def test_json_is_the_same_each_time() -> None:

@@ -101,10 +101,14 @@ def about(figure: Figure) -> str:
     if not numbers:
         return ""
     sentences = [] if isinstance(figure, Headline) else _unit_sentences(figure)
-    levels = sorted({(e.level, _BRACKETS.get(e.measure, "")) for e in numbers if e.low is not None})
+    levels: dict[str, dict[str, None]] = {}
+    for level, what in sorted(
+        {(e.level, _BRACKETS.get(e.measure, "")) for e in numbers if e.low is not None}
+    ):
+        levels.setdefault(what, {})[n.level(level)] = None
     bracketed = isinstance(figure, Grid | Bars | Breakdown | Headline)
     if levels and (bracketed or hasattr(figure, "measured")):
-        held = ", of ".join(f"{n.level(level)}{what}" for level, what in levels)
+        held = ", of ".join(f"{' or '.join(each)}{what}" for what, each in levels.items())
         sentences.append(f"Brackets hold the true number with a confidence of {held}.")
     sentences += _p_value_sentences(figure)
     return " ".join(sentences)

@@ -42,6 +42,8 @@ from falter.stats.multiplicity import panels_rejected
 
 ANSWER = "answer"
 EXCLUDED = "excluded"
+MAX_UNREAD_BEFORE_FINDING = 0.2
+"""Share of responses without a usable answer above which a warning precedes the finding."""
 MAX_NAMED_PANELS = 3
 """Number of panels that the first sentence names. The overview has all panels."""
 
@@ -134,9 +136,11 @@ def _unfinished_warning(counts: Counts) -> Iterator[str]:
         yield sentence("answer.missing", there=there, planned=n.whole(counts.cells))
 
 
-def _unread_warning(counts: Counts, unparsed_count_as: str) -> Iterator[str]:
-    """Yield a warning if many responses hold no usable answer, for reports without verdicts."""
-    if counts.unread > MAX_UNREAD_SHARE * counts.answers:
+def _unread_warning(
+    counts: Counts, unparsed_count_as: str, most: float = MAX_UNREAD_SHARE
+) -> Iterator[str]:
+    """Yield a warning if more than this share of the responses holds no usable answer."""
+    if counts.unread > most * counts.answers:
         yield sentence(
             "answer.unread", evidence=_unusable_of(counts), rule=_rule(counts, unparsed_count_as)
         )
@@ -162,6 +166,8 @@ def _doubts(panels: Sequence[PanelResult], analysis: Analysis) -> Iterator[str]:
             command=command(analysis, "rescore", "--scorer", reader),
         )
     counts = _sum_of_counts(panel.counts for panel in panels)
+    if not doubted:
+        yield from _unread_warning(counts, analysis.unparsed, MAX_UNREAD_BEFORE_FINDING)
     other = "counted as wrong" if analysis.unparsed == EXCLUDED else "left out"
     readings = {
         "stated": f"Without the {noun(counts.inferred, 'answer')} taken out of sentences",
@@ -268,17 +274,14 @@ def _undecided_sentence(panel: PanelResult) -> Iterator[str]:
     undecided = of_verdict(panel, "undecided")
     if not undecided:
         return
-    known = [recipe.most for recipe in undecided if recipe.most is not None]
-    blank = len(undecided) - len(known)
+    known = [recipe for recipe in undecided if recipe.most is not None]
     alone = len(undecided) == len(panel.recipes) and not moves_on_average(panel)
     if not known:
         bounds = sentence("answer.no_interval")
-    elif alone and not blank:
+    elif alone and len(known) == len(undecided):
         bounds = ""  # the finding contains the bound
-    elif blank:
-        bounds = sentence("answer.without_interval", count=n.whole(blank))
     else:
-        bounds = sentence("answer.still_possible", points=size(max(0.0, *known)))
+        bounds = _still_possible(undecided)
     count = recipes_counted(len(undecided), panel)
     yield sentence(
         "answer.open",
@@ -287,6 +290,20 @@ def _undecided_sentence(panel: PanelResult) -> Iterator[str]:
         names=names_of(undecided, panel),
         bounds=bounds,
     )
+
+
+def _still_possible(undecided: Sequence[RecipeResult]) -> str:
+    """Return the largest possible drop, and the number of recipes without an interval.
+
+    A recipe that changed no item costs nothing, so it does not prevent a bound.
+    """
+    known = [recipe.most for recipe in undecided if recipe.most is not None]
+    blank = [recipe for recipe in undecided if recipe.most is None]
+    if not known or any(recipe.changed for recipe in blank):
+        return sentence("answer.without_interval", count=n.whole(len(blank)))
+    bound = sentence("answer.still_possible", points=size(max(0.0, *known)))
+    idle = sentence("answer.idle", count=n.whole(len(blank))) if blank else ""
+    return f"{bound}{idle}"
 
 
 _BLAME_WORDS = {
@@ -486,17 +503,13 @@ def _limits_of_several(panels: Sequence[PanelResult], level: float) -> Iterator[
     drops = f"{n.whole(len(undecided))} of {noun(total, 'drop')}"
     if len(undecided) == total:
         drops = f"All {noun(total, 'drop')}"
-    known = [recipe.most for recipe in undecided if recipe.most is not None]
     often = Counter(recipe.everyday or recipe.name for recipe in undecided)
-    whole = known and len(known) == len(undecided)
     yield sentence(
         "answer.open",
         recipes=drops,
         are=are(len(undecided)),
         names=listed_bounded([name for name, _ in often.most_common()]),
-        bounds=sentence("answer.still_possible", points=size(max(0.0, *known)))
-        if whole
-        else sentence("answer.without_interval", count=n.whole(len(undecided) - len(known))),
+        bounds=_still_possible(undecided),
     )
 
 
