@@ -169,6 +169,14 @@ def test_what_the_brackets_hold_is_said_of_every_kind_of_number() -> None:
     )
 
 
+def test_numbers_beside_counts_are_not_all_called_p_values() -> None:
+    p = Column(name="p", unit="p", about="not adjusted")
+    rows = (("x", 3, estimate(0.02)),)
+    beside = Grid(name="g", title="", columns=(Column(name="a"), Column(name="n", unit="count"), p),
+                  rows=rows)  # fmt: skip
+    assert "Numbers are p-values" not in about(beside)
+
+
 def test_json_is_the_same_each_time() -> None:
     text = as_json(ordinary())
     found = json.loads(text)

@@ -129,6 +129,8 @@ def _unit_sentences(figure: Figure) -> list[str]:
         units = {getattr(figure, "unit", "text")}
         left_open = units & set(_SHORT_UNITS)
     present = [unit for unit in _UNITS if unit in units]
+    if present == ["p"] and "count" in units:
+        return []  # the heading of the p-values names them, and other columns hold counts
     if len(present) == 1 and (left_open or present[0] not in _SHORT_UNITS):
         return [f"Numbers are {_UNITS[present[0]].rstrip(',')}."]
     if isinstance(figure, Grid) and len(left_open) == 1:
