@@ -7,6 +7,7 @@ from datetime import date, timedelta
 
 import pytest
 
+from falter.analysis.meaning_checks import Rewording, meaning
 from falter.engine.task_loading import load_task
 from falter.perturbations import apply_recipe, parse_step, perturb
 from falter.perturbations.surroundings import PIECE_KINDS, pool
@@ -85,6 +86,15 @@ def test_earlier_turns_stand_before_the_conversation() -> None:
     for other in (Prompt(sections=(Section(name="i", kind="input", text=QUESTION),)),
                   with_documents):  # fmt: skip
         assert applied(other, "earlier_turns")[1] == "not_applicable"
+
+
+def test_earlier_turns_lose_nothing_between_turns() -> None:
+    """The end of one turn and the beginning of the next are no address."""
+    before = chat("Hello, who repairs printers?", "Sort requests: hardware or software.")
+    after, status = applied(before, "earlier_turns")
+    row = Rewording(item="1", before=before, after=after, status="changed")
+    lost = meaning([row], task="t", recipe="earlier_turns", group="g").lost
+    assert status == "changed" and not any(lost.values()), lost
 
 
 def test_more_documents_leave_the_own_ones_in_order() -> None:

@@ -163,6 +163,18 @@ def test_what_the_brackets_hold_is_said_of_every_kind_of_number() -> None:
         "Brackets hold the true number with a confidence of 95 %, of 96 % for the drops of all "
         "recipes at once, of 99 % for an average."
     )
+    cells = (replace(estimate(0.1), measure="micro_average", level=level) for level in (0.95, 0.99))
+    assert about(Grid(name="g", title="", columns=columns[:3], rows=(("x", *cells),))).endswith(
+        "Brackets hold the true number with a confidence of 95 % or 99 % for an average."
+    )
+
+
+def test_numbers_beside_counts_are_not_all_called_p_values() -> None:
+    p = Column(name="p", unit="p", about="not adjusted")
+    rows = (("x", 3, estimate(0.02)),)
+    beside = Grid(name="g", title="", columns=(Column(name="a"), Column(name="n", unit="count"), p),
+                  rows=rows)  # fmt: skip
+    assert "Numbers are p-values" not in about(beside)
 
 
 def test_json_is_the_same_each_time() -> None:

@@ -256,6 +256,19 @@ def test_unreadable_answers_come_first_only_where_they_could_change_a_verdict() 
     )
 
 
+def test_many_unreadable_answers_come_before_the_finding() -> None:
+    """Above a fifth; a second extractor that would change a verdict is the stronger warning."""
+    many = of_recipes(*LOST, counts=counts(900, 800, unparsed=181))
+    first = words(many)[0]
+    assert first.startswith(
+        "181 of 900 responses hold no usable answer (181 unreadable) and count as wrong: look at "
+        "them before you believe any number. smollm2 on basics"
+    )
+    second = SecondReading(reader="last_number", answers=900, different=100, recipes=())
+    assert words(replace(many, second_reading=second))[0].startswith("last_number would judge")
+    assert "believe" not in words(replace(many, counts=counts(900, 800, unparsed=180)))[0]
+
+
 @pytest.mark.parametrize(
     ("different", "recipes", "said"), [(27, (), False), (28, (), True), (1, ("typos",), True)]
 )
@@ -382,6 +395,10 @@ def test_one_item_and_one_recipe() -> None:
     )
     both = words(of_recipes(bare, judged("open", "undecided", 0.03, 0.02)))
     assert "still possible" not in both[1] and "1 without an interval" in both[1]
+    idle = of_recipes(replace(bare, changed=0), judged("open", "undecided", 0.03, 0.02))
+    bound = "which does not mean robust: a drop of 7.0 points is still possible; 1 changed no item."
+    assert words(idle)[1].endswith(bound)
+    assert words(idle, idle)[1].endswith(bound.replace("1 changed", "2 changed"))
 
 
 def test_few_items_say_that_nothing_is_excluded() -> None:

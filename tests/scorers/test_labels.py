@@ -112,7 +112,8 @@ def test_labels_that_are_named_make_it_the_scorer(tmp_path: Path) -> None:
 
 
 def test_a_target_that_is_no_label_is_an_error_with_the_nearest(tmp_path: Path) -> None:
-    with pytest.raises(UnknownName, match="biling") as raised:
+    said = "^Unknown label in the targets of 'tickets': 'biling'"
+    with pytest.raises(UnknownName, match=said) as raised:
         resolve(read_experiment(settings(tmp_path, ("biling", "login"), labels=list(QUEUES))))
     assert "billing" in str(raised.value)
 

@@ -234,10 +234,11 @@ def body(prompt: Prompt) -> str:
 def _original_words(prompt: Prompt) -> str:
     """Return the prompt's text without added texts, responses, calls and tools.
 
-    These surround the text, so they cannot remove anything from it.
+    These surround the text, so they cannot remove anything from it. Turns stand on separate lines:
+    without the line break, "… software." and "Hello" would be read as an address.
     """
     others = ("added", "reply", "call", "tool")
-    return "".join("\n" if s.kind in others else s.text for s in prompt.sections)
+    return "".join("\n" if s.kind in others else "\n" * s.opens + s.text for s in prompt.sections)
 
 
 def meaning_of_run(

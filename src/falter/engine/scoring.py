@@ -89,7 +89,8 @@ def task_labels(experiment: Experiment, task: Task) -> tuple[str, ...]:
     known = {label.strip().casefold() for label in experiment.labels}
     for target in task.targets:
         if target.strip().casefold() not in known:
-            raise UnknownName(f"target of '{task.name}'", target, list(experiment.labels))
+            where = f"label in the targets of '{task.name}':"
+            raise UnknownName(where, target, list(experiment.labels))
     return experiment.labels
 
 

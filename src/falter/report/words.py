@@ -101,10 +101,14 @@ def about(figure: Figure) -> str:
     if not numbers:
         return ""
     sentences = [] if isinstance(figure, Headline) else _unit_sentences(figure)
-    levels = sorted({(e.level, _BRACKETS.get(e.measure, "")) for e in numbers if e.low is not None})
+    levels: dict[str, dict[str, None]] = {}
+    for level, what in sorted(
+        {(e.level, _BRACKETS.get(e.measure, "")) for e in numbers if e.low is not None}
+    ):
+        levels.setdefault(what, {})[n.level(level)] = None
     bracketed = isinstance(figure, Grid | Bars | Breakdown | Headline)
     if levels and (bracketed or hasattr(figure, "measured")):
-        held = ", of ".join(f"{n.level(level)}{what}" for level, what in levels)
+        held = ", of ".join(f"{' or '.join(each)}{what}" for what, each in levels.items())
         sentences.append(f"Brackets hold the true number with a confidence of {held}.")
     sentences += _p_value_sentences(figure)
     return " ".join(sentences)
@@ -125,6 +129,8 @@ def _unit_sentences(figure: Figure) -> list[str]:
         units = {getattr(figure, "unit", "text")}
         left_open = units & set(_SHORT_UNITS)
     present = [unit for unit in _UNITS if unit in units]
+    if present == ["p"] and "count" in units:
+        return []  # the heading of the p-values names them, and other columns hold counts
     if len(present) == 1 and (left_open or present[0] not in _SHORT_UNITS):
         return [f"Numbers are {_UNITS[present[0]].rstrip(',')}."]
     if isinstance(figure, Grid) and len(left_open) == 1:

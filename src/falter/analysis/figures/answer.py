@@ -42,6 +42,8 @@ from falter.stats.multiplicity import panels_rejected
 
 ANSWER = "answer"
 EXCLUDED = "excluded"
+MAX_UNREAD_BEFORE_FINDING = 0.2
+"""Share of responses without a usable answer above which a warning precedes the finding."""
 MAX_NAMED_PANELS = 3
 """Number of panels that the first sentence names. The overview has all panels."""
 
@@ -136,9 +138,11 @@ def _unfinished_warning(counts: Counts) -> Iterator[str]:
         yield sentence("answer.missing", there=stored, planned=n.whole(counts.cells))
 
 
-def _unread_warning(counts: Counts, unparsed_count_as: str) -> Iterator[str]:
-    """Yield a warning if many responses hold no usable answer, for reports without verdicts."""
-    if counts.unread > MAX_UNREAD_SHARE * counts.answers:
+def _unread_warning(
+    counts: Counts, unparsed_count_as: str, most: float = MAX_UNREAD_SHARE
+) -> Iterator[str]:
+    """Yield a warning if more than this share of the responses holds no usable answer."""
+    if counts.unread > most * counts.answers:
         yield sentence(
             "answer.unread",
             evidence=_unusable_text(counts),
@@ -166,6 +170,8 @@ def _reader_doubts(panels: Sequence[PanelResult], analysis: Analysis) -> Iterato
             command=command(analysis, "rescore", "--scorer", reader),
         )
     counts = _sum_of_counts(panel.counts for panel in panels)
+    if not doubted:
+        yield from _unread_warning(counts, analysis.unparsed, MAX_UNREAD_BEFORE_FINDING)
     other = "counted as wrong" if analysis.unparsed == EXCLUDED else "left out"
     readings = {
         "stated": f"Without the {noun(counts.inferred, 'answer')} taken out of sentences",
@@ -275,16 +281,13 @@ def _undecided_sentence(panel: PanelResult) -> Iterator[str]:
     if not undecided:
         return
     limits = [recipe.most for recipe in undecided if recipe.most is not None]
-    unbounded = len(undecided) - len(limits)
     all_undecided = len(undecided) == len(panel.recipes) and not moves_on_average(panel)
     if not limits:
         bounds = sentence("answer.no_interval")
-    elif all_undecided and not unbounded:
+    elif all_undecided and len(limits) == len(undecided):
         bounds = ""  # the finding contains the bound
-    elif unbounded:
-        bounds = sentence("answer.without_interval", count=n.whole(unbounded))
     else:
-        bounds = sentence("answer.still_possible", points=size(max(0.0, *limits)))
+        bounds = _still_possible(undecided)
     count = recipes_counted(len(undecided), panel)
     yield sentence(
         "answer.open",
@@ -293,6 +296,20 @@ def _undecided_sentence(panel: PanelResult) -> Iterator[str]:
         names=names_of(undecided, panel),
         bounds=bounds,
     )
+
+
+def _still_possible(undecided: Sequence[RecipeResult]) -> str:
+    """Return the largest possible drop, and the number of recipes without an interval.
+
+    A recipe that changed no item costs nothing, so it does not prevent a bound.
+    """
+    known = [recipe.most for recipe in undecided if recipe.most is not None]
+    blank = [recipe for recipe in undecided if recipe.most is None]
+    if not known or any(recipe.changed for recipe in blank):
+        return sentence("answer.without_interval", count=n.whole(len(blank)))
+    bound = sentence("answer.still_possible", points=size(max(0.0, *known)))
+    idle = sentence("answer.idle", count=n.whole(len(blank))) if blank else ""
+    return f"{bound}{idle}"
 
 
 _BLAME_WORDS = {
@@ -492,17 +509,13 @@ def _limit_sentences_of_several(panels: Sequence[PanelResult], level: float) -> 
     drops = f"{n.whole(len(undecided))} of {noun(total, 'drop')}"
     if len(undecided) == total:
         drops = f"All {noun(total, 'drop')}"
-    limits = [recipe.most for recipe in undecided if recipe.most is not None]
     name_counts = Counter(recipe.everyday or recipe.name for recipe in undecided)
-    all_bounded = limits and len(limits) == len(undecided)
     yield sentence(
         "answer.open",
         recipes=drops,
         are=are(len(undecided)),
         names=listed_bounded([name for name, _ in name_counts.most_common()]),
-        bounds=sentence("answer.still_possible", points=size(max(0.0, *limits)))
-        if all_bounded
-        else sentence("answer.without_interval", count=n.whole(len(undecided) - len(limits))),
+        bounds=_still_possible(undecided),
     )
 
 
