@@ -44,7 +44,7 @@ from falter.records.figures import (
 from falter.records.types import Estimate
 from falter.report.drawing.axis import axis_of, extents, tick_texts
 from falter.report.drawing.pictures import write_pictures
-from falter.report.drawing.tables import SHADE_STEPS, Shades, _cell_row
+from falter.report.drawing.tables import SHADE_STEPS, Shades, _cell
 from falter.report.escape import spreadsheet_cell
 from falter.report.forms.data import as_csv, as_json
 from falter.report.forms.latex import as_latex, latex, words
@@ -540,7 +540,7 @@ def test_every_shade_carries_its_text(theme: str) -> None:
 def test_a_shade_keeps_its_ink_where_few_items_stand_behind_it() -> None:
     """Muted ink is made for the page's ground, not for a dark cell."""
     scant = replace(estimate(1.0), items=4)
-    shown = str(_cell_row(scant, "a", "b", Shades([0.5, 1.0], "percent")))
+    shown = str(_cell(scant, "a", "b", Shades([0.5, 1.0], "percent")))
     assert " scant" in shown and "few" not in shown
     assert "color" not in STYLE.split(".scant{")[1].split("}")[0]
 
