@@ -566,8 +566,8 @@ def test_a_huge_usage_does_not_stall_a_run() -> None:
         response = await connected.generate(request_of(connected))
         assert (response.usage.prompt_tokens, response.usage.completion_tokens) == (0, 9_000_000)
         limiter = connected.transport.limiter
-        assert limiter._tokens is not None
-        return limiter._tokens.level
+        assert limiter._tpm_bucket is not None
+        return limiter._tpm_bucket.level
 
     reply = {**_completion(message={"content": "A"}), "usage": huge}
     level, _ = served(body, replies=[reply], client={"tokens_per_minute": 60_000})

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from falter.clients.llama_engine import common_prefix_length
-from falter.integrations.hf_engine import PrefixCache, Scored, ScoreRow, groups, pack
+from falter.integrations.hf_engine import PrefixCache, Scored, TokenTree, groups, pack
 
 tokens = st.integers(0, 2)
 sequences = st.lists(
@@ -16,7 +16,7 @@ sequences = st.lists(
 ).map(lambda found: [Scored(t, min(at, len(t) - 1), n) for n, (t, at) in enumerate(found)])
 
 
-def path(row: ScoreRow, place: int) -> tuple[int, ...]:
+def path(row: TokenTree, place: int) -> tuple[int, ...]:
     """The tokens from the beginning to a place of the row."""
     found: list[int] = []
     while place >= 0:

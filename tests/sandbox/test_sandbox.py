@@ -270,7 +270,7 @@ def test_nothing_is_left_running(sandbox: Sandbox) -> None:
     """Closing ends every process of the pool."""
     made = Sandbox(timeout=PATIENCE)
     made.run(job(RIGHT))
-    (server,) = made._idle
+    (server,) = made._idle_servers
     made.close()
     with pytest.raises(ProcessLookupError):
         os.killpg(server._process.pid, 0)
@@ -282,8 +282,8 @@ def test_a_broken_sandbox_is_an_error(sandbox: Sandbox) -> None:
     """When the process behind it dies, that is no verdict, and the next one works."""
     made = Sandbox(timeout=PATIENCE)
     made.check()
-    made._idle[0]._process.kill()
-    made._idle[0]._process.wait()
+    made._idle_servers[0]._process.kill()
+    made._idle_servers[0]._process.wait()
     assert made.run(job(RIGHT)).status == "error"
     assert made.run(job(RIGHT)).status == "passed"
     made.close()

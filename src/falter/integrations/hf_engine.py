@@ -198,11 +198,11 @@ class CausalEngine(Engine):
                 by_number[sequence.number] = scores
         return by_number
 
-    def _fits_window(self, row: ScoreRow) -> bool:
+    def _fits_window(self, row: TokenTree) -> bool:
         """Return True if every layer's attention window covers the whole row."""
         return self._window is None or len(row.prefix) + len(row.tokens) <= self._window
 
-    def _score_tree(self, row: ScoreRow) -> Scores:
+    def _score_tree(self, row: TokenTree) -> Scores:
         """Compute a row after its prefix; return the scores in the order of `wanted`."""
         torch, device = self.torch, self.model.device
         known, parts = self._cached_prefix(row.prefix)
@@ -331,13 +331,13 @@ class CausalEngine(Engine):
         return worst <= (EXACT_TOLERANCE if self._is_single_precision else CLOSE_TOLERANCE)
 
 
-def _with_prefix(row: ScoreRow, known: int) -> ScoreRow:
+def _with_prefix(row: TokenTree, known: int) -> TokenTree:
     """Return the row with the part of its prefix beyond `known` tokens placed before it."""
     rest = row.prefix[known:]
     if not rest:
         return row
     by = len(rest)
-    return ScoreRow(
+    return TokenTree(
         prefix=row.prefix[:known],
         tokens=[*rest, *row.tokens],
         positions=[*range(known, known + by), *row.positions],
@@ -419,7 +419,7 @@ class Scored:
 
 
 @dataclass(slots=True)
-class ScoreRow:
+class TokenTree:
     """A tree of tokens in one row, parents before children.
 
     `parents` are places in the row, −1 for tokens directly after the prefix. `positions` count from
@@ -461,9 +461,9 @@ def groups(sequences: Sequence[Scored], room: int) -> Iterator[tuple[int, list[S
         yield shared, group
 
 
-def pack(group: Sequence[Scored], prefix: int) -> ScoreRow:
+def pack(group: Sequence[Scored], prefix: int) -> TokenTree:
     """Return the token tree of sorted sequences that share `prefix` tokens, as a row."""
-    row = ScoreRow(prefix=group[0].tokens[:prefix])
+    row = TokenTree(prefix=group[0].tokens[:prefix])
     path: list[int] = []
     last: tuple[int, ...] = row.prefix
     for sequence in group:
