@@ -54,7 +54,7 @@ def size(points: float) -> str:
     return n.percent(abs(points))
 
 
-def within(margin: float) -> str:
+def within_points(margin: float) -> str:
     """Return a margin as every sentence shows it: `± 2 points`."""
     return f"± {100 * margin:.3g} points"
 
@@ -211,7 +211,7 @@ def verdict_text(panel: PanelResult, level: float) -> str:
     """Return the sentences on the number of recipes with each verdict, and their confidence."""
     words = {
         **VERDICT_WORDS,
-        "equivalent": sentence("verdicts.margin", margin=within(panel.margin)),
+        "equivalent": sentence("verdicts.margin", margin=within_points(panel.margin)),
     }
     counts = panel.verdicts
     found = {words[verdict]: count for verdict, count in counts.items() if count}

@@ -142,7 +142,7 @@ class AnthropicBatches(batch.ProviderBatches):
     path = "messages/batches"
     cursor = "after_id"
 
-    def line(self, request: Request) -> bytes:
+    def batch_line(self, request: Request) -> bytes:
         params = self._transport.dialect.fields(self._body(request))
         return orjson.dumps({"custom_id": custom_id(request.key), "params": params})
 

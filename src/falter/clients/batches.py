@@ -53,10 +53,10 @@ class ProviderBatches(ABC):
         return self._transport.dialect.note(None) or ""
 
     @abstractmethod
-    def line(self, request: Request) -> bytes: ...
+    def batch_line(self, request: Request) -> bytes: ...
 
     def file_line(self, request: Request) -> bytes:
-        return self.line(request)
+        return self.batch_line(request)
 
     @abstractmethod
     async def submit(self, mark: str, lines: Sequence[bytes]) -> str | None: ...

@@ -172,7 +172,7 @@ class GeminiBatches(batch.ProviderBatches):
     newest_first = False  # Google does not document the order
     model = ""
 
-    def line(self, request: Request) -> bytes:
+    def batch_line(self, request: Request) -> bytes:
         metadata = {"key": custom_id(request.key)}
         return orjson.dumps({"request": self._body(request), "metadata": metadata})
 

@@ -214,7 +214,7 @@ class OpenAIBatches(batch.ProviderBatches):
     most_bytes = 100_000_000  # OpenAI takes 200 MB; less, since a batch is held in memory
     endpoint = ""
 
-    def line(self, request: Request) -> bytes:
+    def batch_line(self, request: Request) -> bytes:
         name = custom_id(request.key).encode()
         return BATCH_LINE % (name, self.endpoint.encode(), self._body(request))
 

@@ -175,7 +175,7 @@ class _BatchWork:
         size = 0
         async for request in self._unsent_requests(is_first):
             try:
-                line = self.api.line(request)
+                line = self.api.batch_line(request)
             except (ValueError, EndpointError) as error:
                 self._land_direct(request, _failure(request.key, f"it cannot be sent: {error}"))
                 continue

@@ -180,12 +180,12 @@ def _goal_designs(name: str, asked: float, expected: Assumptions) -> list[AnyGoa
     if name == "micro":
         discordance = _require_value(expected.discordance, name, "discordance")
 
-        def micro(count: int) -> AnyGoal:
+        def average_goal(count: int) -> AnyGoal:
             return MicroPrecision(half_width=asked, discordance=discordance,
                                   conditions=perturbations, per_item=count,
                                   correlation=expected.correlation)  # fmt: skip
 
-        return _goal_for_each(micro, expected.per_item, 1, perturbations)
+        return _goal_for_each(average_goal, expected.per_item, 1, perturbations)
     if name == "brittleness":
         share = _require_value(expected.brittleness, name, "expected-brittleness")
         accuracy = _require_value(expected.accuracy, name, "accuracy")

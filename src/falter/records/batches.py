@@ -88,7 +88,7 @@ class BatchDesk(Protocol):
     def asked(self) -> str:
         """Description of how the API dialect differs from the usual one at present."""
 
-    def line(self, request: Request) -> bytes:
+    def batch_line(self, request: Request) -> bytes:
         """Return one request as a line of JSON; raise ValueError if it cannot be encoded."""
 
     def file_line(self, request: Request) -> bytes:

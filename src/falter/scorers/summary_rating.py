@@ -70,9 +70,9 @@ class SummaryRatingLikelihood(_OptionChances):
 
 @declared("entailment_likelihood")
 class EntailmentLikelihood(_OptionChances):
-    """(e − c + 1)/2 of the chances e of *yes* and c of *no*; `extracted` has 100·p.
+    """A judge's probability of *yes* less that of *no*, from 0 to 1; both are in `extracted`.
 
-    e − c is the formula that MENLI (Chen and Eger 2023) uses, there with a model of entailment.
+    MENLI (Chen and Eger 2023) uses this difference, there with a model of entailment.
     """
 
     options = ENTAILMENT

@@ -213,7 +213,7 @@ def _relative_variance(mean: ItemMean, none: float) -> float:
 
 
 def informative_items(means: Floats) -> float:
-    """Return the number of items that carry the rarer side of a mean of numbers between 0 and 1.
+    """Return the effective number of items with the rarer outcome, for means between 0 and 1.
 
         k = min of (Σx)²/Σx² and (Σ(1 − x))²/Σ(1 − x)²
 

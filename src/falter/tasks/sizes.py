@@ -38,7 +38,7 @@ Each # becomes a different word: no sentence repeats, and each sentence of a sum
 
 @dataclass(slots=True)
 class Described:
-    """The stand-ins of a plan.
+    """Sizes of the data sets that a plan does not read whole.
 
     `rows` holds the real number of rows of each replaced data set, of which at most `most` are
     filled. `read` holds for each task of a sampled file the numbers of rows read and of all rows.

@@ -185,7 +185,7 @@ class Source(Protocol):
 
     def panels(self) -> Sequence[ViewPanel]: ...
 
-    def asked(self, panel: int) -> dict[str, Any]: ...
+    def request_settings(self, panel: int) -> dict[str, Any]: ...
 
     def codes(self, panel: int) -> Bytes: ...
 
@@ -261,7 +261,7 @@ class StoredSource:
         """Return the panels, in the order of studies, parts and models."""
         return [place.view for place in self._panels]
 
-    def asked(self, panel: int) -> dict[str, Any]:
+    def request_settings(self, panel: int) -> dict[str, Any]:
         """Return the model and sampling settings of a panel."""
         place = self._panels[panel]
         return asked_of(place.run.panels[place.number], place.run)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from falter.analysis.declared import Cell, Declared
 from falter.analysis.results import Across, Analysis, PanelResult
-from falter.analysis.sentences import sentence, within
+from falter.analysis.sentences import sentence, within_points
 from falter.measures.brittleness import PooledBrittleness
 from falter.records import numbers as n
 from falter.records.figures import (
@@ -218,7 +218,7 @@ def _panels_table(analysis: Analysis, across: Across) -> Iterator[Figure]:
         return
     columns = [Column(name=word, unit="count", over="Recipes") for word in VERDICT_WORDS.values()]
     drops = any(not panel.has_no_baseline for panel in panels)
-    about = declaration("panels", columns, drops=drops, margin=within(panels[0].margin))
+    about = declaration("panels", columns, drops=drops, margin=within_points(panels[0].margin))
     yield Grid(rows=tuple(_panel_row(panel, tests) for panel in panels), **about)
 
 

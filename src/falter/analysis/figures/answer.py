@@ -31,7 +31,7 @@ from falter.analysis.sentences import (
     sentence,
     size,
     unusable,
-    within,
+    within_points,
 )
 from falter.measures.keeps_and_reads import RESTLESS, Condition, KeepsAndReads
 from falter.records import numbers as n
@@ -216,7 +216,7 @@ def _finding_of(panel: PanelResult, level: float) -> Iterator[str]:
         yield sentence(
             "answer.nothing_falters" if whole else "answer.held",
             subject=subject,
-            margin=within(panel.margin),
+            margin=within_points(panel.margin),
             recipes=recipes_counted(len(equivalent), panel),
             names=names_of(equivalent, panel),
         )
@@ -465,7 +465,7 @@ def _panel_changes(named: Named) -> Iterator[str]:
         yield sentence(
             f"panels.{name}",
             panels=all_panels,
-            margin=within(panels[0].margin),
+            margin=within_points(panels[0].margin),
             all=n.whole(len(panels)),
         )
 

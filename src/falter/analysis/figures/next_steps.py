@@ -8,7 +8,7 @@ from statistics import fmean
 
 from falter.analysis.notes import MAX_UNREAD_SHARE
 from falter.analysis.results import Analysis, Counts, PanelResult
-from falter.analysis.sentences import command, drop_of, noun, of_verdict, sentence, within
+from falter.analysis.sentences import command, drop_of, noun, of_verdict, sentence, within_points
 from falter.stats.goals import DropPrecision
 from falter.stats.sample_size import sample_size
 
@@ -27,7 +27,9 @@ def next_steps(panels: Sequence[PanelResult], counts: Counts, analysis: Analysis
         drops = {0: "every drop", 1: "the undecided drop"}.get(undecided, "every undecided drop")
         items = noun(count, "item")
         items += " of each task" if len({panel.panel.task for panel in panels}) > 1 else ""
-        narrowing = sentence("answer.next_items", margin=within(width), drops=drops, items=items)
+        narrowing = sentence(
+            "answer.next_items", margin=within_points(width), drops=drops, items=items
+        )
     steps = [part for part in (_most_urgent_step(panels, counts, analysis), narrowing) if part]
     if steps:
         yield sentence("answer.next", steps="; ".join(steps))

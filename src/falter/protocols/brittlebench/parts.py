@@ -25,7 +25,7 @@ CHAIN_OF_THOUGHT = "chain_of_thought"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """Tasks of each kind, recipes of pairs and doses, and limits on the items of the parts.
+    """The tasks, perturbations, edit counts and item limits of a preset of the protocol.
 
     `reasoning` names the tasks of the part with a chain of thought. `pairs` are steps that are
     applied in twos. `pads` and `typos` are doses: numbers of edits. A part without an entry in

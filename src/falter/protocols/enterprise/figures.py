@@ -149,7 +149,7 @@ def split_grid(
     """
     rows: list[tuple[Value, ...]] = []
     for labels, pairs in lines.items():
-        found = scores.as_one(pairs)
+        found = scores.overall_score(pairs)
         if found is None:
             continue
         about = dict(zip(map(str.lower, headings), labels, strict=True))

@@ -127,7 +127,7 @@ def _own_numbers(scores: Scores, model: str) -> list[Value]:
     All numbers leave unparsed responses out. An entry is None if its categories were not run.
     """
     pairs = [pair for pair in scores.of_model(model) if pair.category in SIX_CATEGORIES]
-    by_category, whole = scores.score(pairs), scores.as_one(pairs)
+    by_category, whole = scores.score(pairs), scores.overall_score(pairs)
     if by_category is None or whole is None:
         return [None] * (3 + len(SIX_CATEGORIES))
     categories = by_category.categories
@@ -146,7 +146,7 @@ def _own_numbers(scores: Scores, model: str) -> list[Value]:
 
 def _formats_table(scores: Scores) -> Grid:
     def run_estimate(model: str, form: str) -> Estimate | None:
-        found = scores.as_one(
+        found = scores.overall_score(
             pair
             for pair in scores.of_model(model)
             if pair.category == FORMAT and (pair.recipe.output_format or "").upper() == form.upper()
@@ -158,7 +158,7 @@ def _formats_table(scores: Scores) -> Grid:
 
 def _languages_table(scores: Scores) -> Grid:
     def run_estimate(model: str, language: str) -> Estimate | None:
-        found = scores.as_one(
+        found = scores.overall_score(
             pair
             for pair in scores.of_model(model)
             if pair.category == MULTILINGUAL and pair.languages[1] == LANGUAGE_CODES.get(language)

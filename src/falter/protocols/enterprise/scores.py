@@ -339,7 +339,7 @@ class Scores:
             {name: groups[name] for name in sorted(groups, key=CATEGORIES.index)}
         )
 
-    def as_one(self, pairs: Iterable[Pair]) -> CategoryScore | None:
+    def overall_score(self, pairs: Iterable[Pair]) -> CategoryScore | None:
         """Return deltas and robustness of pairs, all as one category; None without pairs."""
         whole = list(pairs)
         score = self._robustness_score({BASELINE: whole} if whole else {})

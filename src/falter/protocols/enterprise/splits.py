@@ -158,7 +158,7 @@ def _format_figures(scores: Scores) -> Iterator[Figure]:
             )
     for (model, form), pairs in lines.items():
         replies = [p.candidate for p in pairs if p.candidate is not None]
-        found = scores.as_one(pairs)
+        found = scores.overall_score(pairs)
         if found is None:
             continue
         overall = found.overall
@@ -199,7 +199,7 @@ def _languages(scores: Scores) -> Iterator[Figure]:
     languages = list(dict.fromkeys(language for _, language in lines))
     deltas: dict[str, dict[str, Estimate]] = {}
     for (model, language), pairs in lines.items():
-        found = scores.as_one(pairs)
+        found = scores.overall_score(pairs)
         if found is not None:
             delta = found.quality.strict
             deltas.setdefault(model, {})[language] = scores.signed(
@@ -259,7 +259,7 @@ def _heat_maps(scores: Scores) -> Iterator[Figure]:
 
 
 def _cell(scores: Scores, model: str, pairs: Sequence[Pair]) -> Estimate | None:
-    found = scores.as_one(pairs)
+    found = scores.overall_score(pairs)
     if found is None:
         return None
     return scores.signed(found.overall.strict, model=model)
