@@ -247,7 +247,8 @@ def panels_record(source: Source) -> dict[str, Any]:
         "title": source.title,
         "version": __version__,
         "panels": [
-            {**panel.plain(), "asked": source.request_settings(number)} for number, panel in enumerate(panels)
+            {**panel.plain(), "asked": source.request_settings(number)}
+            for number, panel in enumerate(panels)
         ],
     }
 
