@@ -94,7 +94,7 @@ class SimulatedSource:
     def panels(self) -> Sequence[ViewPanel]:
         return [self._panel]
 
-    def asked(self, panel: int) -> dict[str, Any]:
+    def request_settings(self, panel: int) -> dict[str, Any]:
         return {"client": "simulated", "name": "simulated", "url": None, "sampling": {}}
 
     def codes(self, panel: int) -> Any:
