@@ -146,6 +146,12 @@ JUDGED: list[tuple[Any, list[tuple[str, str]], float | None, str]] = [
     ([{**BOOK, "free": ["name"]}], [("book", '{"people": 4, "name": "Bo"}')], 1.0, "native"),
     ([{**BOOK, "free": ["name"]}], [("book", '{"people": 4}')], 1.0, "native"),
     ([{**BOOK, "or": {"people": [5]}}], [("book", '{"people": 5, "name": "Ann"}')], 1.0, "native"),
+    (  # The second call alone suits the first expected call, which both of its values suit.
+        [{**BOOK, "or": {"people": [5]}}, {**BOOK, "or": {"people": [6]}}],
+        [("book", '{"people": 4, "name": "Ann"}'), ("book", '{"people": 5, "name": "Ann"}')],
+        1.0,
+        "native",
+    ),
     ([BOOK], [("book", '{"people": 5, "name": "Ann"}')], 0.0, "the argument people; native"),
     ([{**BOOK, "exact": True}], [("book", '{"people": 4.0, "name": "Ann"}')], 1.0, "native"),
     ([{**BOOK, "exact": True}], [("book", '{"people": 4, "name": "ann"}')], 0.0, "a wrong"),

@@ -24,6 +24,7 @@ NOT_JSON = "arguments that are not a JSON object"
 NOT_OFFERED = "a call of an unknown tool"
 NATIVE, FROM_TEXT = "native", "from text"
 ARGUMENT = "the argument {}"
+OTHER_TOOL = "a call of another tool"
 """Part of a score's reason if a single argument makes the difference."""
 
 
@@ -159,6 +160,22 @@ def changed_argument(
     return differing.pop() if len(differing) == 1 else None
 
 
+def _pair_reasons(reasons: Sequence[Sequence[str]]) -> list[str]:
+    """Return the reasons of the pairs of expected and made calls if as many as possible agree.
+
+    Several values may suit an argument, so a call that takes the first expected call that it suits
+    could leave another one without a match. Calls of one tool are paired before calls of two.
+    """
+    if len(reasons) == len(reasons[0]) == 1:
+        return list(reasons[0])
+    from scipy.optimize import linear_sum_assignment
+
+    # A pair that differs costs more than all ties between differing pairs together.
+    costs = [[1000 * bool(r) + (r == OTHER_TOOL) for r in row] for row in reasons]
+    pairs = zip(*linear_sum_assignment(costs), strict=True)
+    return [reasons[wanted][made] for wanted, made in pairs]
+
+
 @declared("tool_call")
 class ToolCall(TextScorer):
     """The calls of the reply are those expected, in any order.
@@ -207,16 +224,15 @@ class ToolCall(TextScorer):
             return NOT_OFFERED
         if not wanted:
             return "a call that the target does not allow"
-        left = list(made)
-        # Strict calls are matched first: a call with free arguments could take another one's match.
-        for call in sorted(wanted, key=lambda c: len(c.get("free", ())) + len(c.get("or", ()))):
-            reasons = [self.differs(one, call, defaults.get(call["name"], {})) for one in left]
-            if "" not in reasons:
-                named = [r for r, m in zip(reasons, left, strict=True) if m.name == call["name"]]
-                return named[0] if named else reasons[0] if reasons else "a call is missing"
-            del left[reasons.index("")]
-        if left:
-            return "a call too many"
+        reasons = [
+            [self.differs(one, call, defaults.get(call["name"], {})) for one in made]
+            for call in wanted
+        ]
+        for reason in _pair_reasons(reasons):
+            if reason:
+                return reason
+        if len(made) != len(wanted):
+            return "a call is missing" if len(made) < len(wanted) else "a call too many"
         in_place = all(
             not self.differs(one, call, defaults.get(call["name"], {}))
             for one, call in zip(made, wanted, strict=True)
@@ -229,7 +245,7 @@ class ToolCall(TextScorer):
     ) -> str:
         """Return the reason why a call is not the expected call; empty if it is."""
         if made.name != wanted["name"]:
-            return "a call of another tool"
+            return OTHER_TOOL
         given, right = {**defaults, **(made.arguments or {})}, {**defaults, **wanted["arguments"]}
         free, others = {*self.ignored, *wanted.get("free", ())}, wanted.get("or", {})
         exact = bool(wanted.get("exact"))
@@ -251,7 +267,7 @@ class ToolName(ToolCall):
     def differs(
         self, made: MadeCall, wanted: Mapping[str, Any], defaults: Mapping[str, Any]
     ) -> str:
-        return "" if made.name == wanted["name"] else "a call of another tool"
+        return "" if made.name == wanted["name"] else OTHER_TOOL
 
 
 # Scorers for which the answer to the clean prompt takes the place of the correct answer

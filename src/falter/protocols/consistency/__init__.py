@@ -93,6 +93,7 @@ def _text_scorers(settings: UserSettings) -> dict[str, tuple[str, ...]]:
 def notes_of(preset: str) -> tuple[str, ...]:
     """Return notes on settings from the paper and on choices of the preset."""
     chosen: dict[str, Any] = {name: name == preset for name in PRESETS}
+    chosen["limit"] = PRESETS[preset].limit
     notes: tuple[str, ...] = declaration("notes", **chosen)["text"]
     return notes
 

@@ -138,14 +138,15 @@ def pairs_in(results: Sequence[PartResult]) -> tuple[Pair, ...]:
 
 
 def replies_to(result: PartResult, recipe: str) -> Iterator[tuple[str, str, Reply | None]]:
-    """Yield model, task and response for every cell of the recipe with this label.
+    """Yield model, item and response for every cell of the recipe with this label.
 
     The response is None if it failed or never arrived.
     """
     for answered in result.cells():
         variant = answered.cell.variant
         if variant.recipe.label == recipe and variant.status in ("changed", "baseline"):
-            yield answered.panel.model.label, answered.panel.task, _reply_of(answered)
+            item = f"{name_of(answered.panel.task)} {variant.item.key}"
+            yield answered.panel.model.label, item, _reply_of(answered)
 
 
 def _pairs_of(result: PartResult) -> Iterator[Pair]:

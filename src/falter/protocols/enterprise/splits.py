@@ -151,19 +151,21 @@ def _format_figures(scores: Scores) -> Iterator[Figure]:
     rows: list[tuple[Value, ...]] = []
     free = [reply for result in scores.main for reply in replies_to(result, REFERENCE_FORM)]
     for model in scores.models:
-        replies = [reply for name, _, reply in free if name == model and reply is not None]
+        replies = [
+            (item, reply) for name, item, reply in free if name == model and reply is not None
+        ]
         if replies:
             rows.append(
                 (model, "plain text", *_parsed_counts(scores, replies, model), None, None, None)
             )
     for (model, form), pairs in lines.items():
-        replies = [p.candidate for p in pairs if p.candidate is not None]
+        replies = [(f"{p.task} {p.item}", p.candidate) for p in pairs if p.candidate is not None]
         found = scores.overall_score(pairs)
         if found is None:
             continue
         overall = found.overall
         about = {"model": model, "format": form}
-        none = not any(reply.parts is not None for reply in replies)
+        none = not any(reply.parts is not None for _, reply in replies)
         valid: Value = "N/A" if none else scores.signed(overall.valid, **about)
         rows.append(
             (
@@ -185,9 +187,13 @@ def _requested_form(pair: Pair) -> str:
     return (pair.recipe.output_format or pair.recipe.label).upper()
 
 
-def _parsed_counts(scores: Scores, replies: Sequence[Reply], model: str) -> tuple[Value, ...]:
-    read = [reply.parts is not None for reply in replies]
-    share = accuracy([float(x) for x in read], level=scores.level)
+def _parsed_counts(
+    scores: Scores, replies: Sequence[tuple[str, Reply]], model: str
+) -> tuple[Value, ...]:
+    """Return counts and share of parsed replies; those to one item are one cluster."""
+    read = [reply.parts is not None for _, reply in replies]
+    items = [item for item, _ in replies]
+    share = accuracy([float(x) for x in read], clusters=items, level=scores.level)
     return len(read), sum(read), scores.signed(share, model=model)
 
 
