@@ -57,7 +57,8 @@ def _most_urgent_step(panels: Sequence[PanelResult], counts: Counts, analysis: A
         few_clusters = any(panel.baseline.clusters for panel in panels)
         return sentence("answer.next_clusters" if few_clusters else "answer.next_more")
     if lost:
-        return command_line("answer.next_lost", "--lost", "--recipe", max(lost)[1])
+        _, worst = max(lost, key=lambda pair: pair[0])  # of equal drops the one named first
+        return command_line("answer.next_lost", "--lost", "--recipe", worst)
     if all(panel.baseline.value == 1.0 for panel in panels):
         return sentence("answer.next_harder")
     return ""
