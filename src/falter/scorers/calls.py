@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from falter.records.chats import chat_sections, json_line, mappings_in, plain_json, target_calls
+from falter.records.chats import (
+    chat_sections,
+    json_line,
+    mappings_in,
+    plain_json,
+    target_calls,
+    tool_name,
+)
 from falter.records.interfaces import Case, Scorer, Style
 from falter.records.types import CUT, Item, Prompt, Response, Score, Section
 from falter.scorers.answers import Label, label_of
@@ -49,7 +56,7 @@ def made_calls(
     Tools and arguments that the prompt renamed get the clean prompt's names. With `native_only`,
     calls written as text are ignored.
     """
-    offered = {json.loads(s.text)["name"] for s in prompt.sections if s.kind == "tool" and s.text}
+    offered = {tool_name(s.text) for s in prompt.sections if s.kind == "tool" and s.text}
     native, old = response.calls, dict(prompt.renames)
     calls = native or (() if native_only else read_calls(response.text or "", offered))
     origin = NATIVE if native else FROM_TEXT if calls else ""
